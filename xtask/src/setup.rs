@@ -20,6 +20,7 @@ struct Peer {
 
 const PEERS: &[Peer] = &[
     Peer { program: "iperf3", packages: &["iperf3"], used_for: "the measuring protocol, both roles" },
+    Peer { program: "iperf", packages: &["iperf"], used_for: "iperf 2's test over TCP, both roles" },
     Peer { program: "ethtool", packages: &["ethtool"], used_for: "offloads and rings as another program reads them" },
     Peer { program: "ip", packages: &["iproute2"], used_for: "routes and links as another program reads them" },
     Peer { program: "promtool", packages: &["prometheus"], used_for: "alert rules" },

@@ -147,9 +147,36 @@ fn a_plan_for_another_host_says_how_to_name_this_one() {
     let words = ["plan", "--platform", "linux-6.18", "--rate", "1G", "--rtt", "80ms", "--json"];
     let output = Command::new(FULLPIPE).args(words).stdin(Stdio::null()).output().unwrap();
     fs::write(&plan, output.stdout).unwrap();
-    let error = fails(folder.path(), &["apply", plan.to_str().unwrap(), "--host", "here"], 24);
-    assert!(error["message"].as_str().unwrap().contains("changes linux-6.18 and not here"), "{error}");
-    assert!(error["hint"].as_str().unwrap().contains("--host linux-6.18"), "{error}");
+    let error = fails(folder.path(), &["apply", plan.to_str().unwrap(), "--host", "elsewhere"], 24);
+    assert!(error["message"].as_str().unwrap().contains("changes linux-6.18 and not elsewhere"), "{error}");
+    assert!(error["hint"].as_str().unwrap().contains("--host linux-6.18 or --host here"), "{error}");
+}
+
+/// The example of `apply --help`.
+#[test]
+fn the_only_host_of_a_plan_may_be_called_here() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("check.json");
+    let plan = |hosts: &[&str]| {
+        let change = |host: &&str| {
+            serde_json::json!({ "host": host, "knob": "net.ipv4.tcp_sack", "from": "0", "to": "1", "reason": "a test", "arithmetic": "", "source": "", "memory_worst_case": null,
+                "takes_effect": "new_connections", "undo": "write 0" })
+        };
+        let changes: Vec<Value> = hosts.iter().map(change).collect();
+        let document = serde_json::json!({ "schema": "fullpipe/2", "command": "check", "plan": { "changes": changes, "notes": [] } });
+        fs::write(&path, document.to_string()).unwrap();
+    };
+    plan(&["vm1"]);
+    let output = Command::new(FULLPIPE)
+        .args(["apply", path.to_str().unwrap(), "--host", "here", "--dry-run", "--json"])
+        .env("FULLPIPE_STATE_DIR", folder.path())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    plan(&["vm1", "vm2"]);
+    let error = fails(folder.path(), &["apply", path.to_str().unwrap(), "--host", "here"], 24);
+    assert!(error["message"].as_str().unwrap().contains("changes vm1, vm2 and not here"), "{error}");
 }
 
 #[test]

@@ -95,6 +95,12 @@ fn two_ends_are_judged_apart_and_named_and_a_capture_that_is_cut_ends_with_a_cod
     assert_eq!(connections.len(), 2, "{connections:#?}");
     let near = connections.iter().find(|connection| connection["number"] == connection["vantages"]["near"]).unwrap();
     assert!(near["file"].as_str().unwrap().ends_with("-a.pcap"), "{near:#}");
+    assert_eq!((&both["connection_count"], &both["seen_twice"]), (&Value::from(2), &Value::from(1)));
+    assert!(near["loaded_rtt_us"].as_u64() >= near["rtt_us"].as_u64(), "{near:#}");
+    let text =
+        Command::new(env!("CARGO_BIN_EXE_fullpipe")).arg("read").args(&ends).stdin(Stdio::null()).output().unwrap();
+    let text = String::from_utf8(text.stdout).unwrap();
+    assert!(text.contains("1 connection, seen at two vantage points, in ") && text.contains(" loaded\n"), "{text}");
     // Each says what its capture says alone.
     for connection in connections {
         let alone = document(&[connection["file"].as_str().unwrap()]);

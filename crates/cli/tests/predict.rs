@@ -127,6 +127,30 @@ fn a_pool_is_shared_within_its_bounds_and_a_wrong_word_is_named() {
     assert!(error["error"]["message"].as_str().unwrap().contains("column 9"), "{error}");
 }
 
+#[test]
+fn the_calls_that_share_prints_are_those_that_lint_accepts() {
+    for sockets in [
+        "4x bulk 25M 9.4ms",
+        "2x bulk 1M 600ms loss 1% receives, 4x interactive message 512B",
+        "bulk 25M 80ms, interactive",
+    ] {
+        let (code, found) = fullpipe(&["share", "--sockets", sockets], b"");
+        assert_eq!(code, Some(0), "{sockets}: {found}");
+        let rows = found["shares"].as_array().unwrap();
+        let of_row = |row: &Value| {
+            let calls = row["calls"].as_array().unwrap().iter();
+            calls.map(|call| call["call"].as_str().unwrap().replace("fd", "own")).collect::<Vec<_>>().join("\n")
+        };
+        let source: Vec<String> = rows.iter().map(|row| format!("void f(int own) {{\n{}\n}}\n", of_row(row))).collect();
+        for source in source {
+            let (code, judged) = fullpipe(&["lint", "-", "--platform", "netburner"], source.as_bytes());
+            let warned = |finding: &&Value| !matches!(finding["level"].as_str(), Some("ok" | "note"));
+            let warnings: Vec<_> = judged["findings"].as_array().unwrap().iter().filter(warned).collect();
+            assert!(code == Some(0) && warnings.is_empty(), "{sockets}: {source}{warnings:?}");
+        }
+    }
+}
+
 /// The file that docs/scenarios.md shows.
 #[test]
 fn the_documented_scenario_comes_out_as_it_expects_and_nothing_is_attainable_beyond_its_framing() {

@@ -78,7 +78,7 @@ impl Timeline {
     pub(crate) fn new(transfer: &Transfer) -> Self {
         let samples = in_order(&transfer.sender_samples);
         let mut intervals: Vec<Interval> = samples.windows(2).map(|pair| interval(pair[0], pair[1])).collect();
-        let base_rtt = base_rtt(transfer);
+        let base_rtt = transfer.base_rtt().map(|rtt| rtt.get() as f64);
         average_rates(&mut intervals, base_rtt);
         average_dryness(&mut intervals, base_rtt);
         let seen: f64 = intervals.iter().map(Interval::len).sum();
@@ -220,14 +220,6 @@ fn average_dryness(intervals: &mut [Interval], base_rtt: Option<f64>) {
         }
         intervals[middle].dry = dry(&intervals[middle]).map(|_| stats::fraction(time.max(0.0), all).min(1.0));
     }
-}
-
-fn base_rtt(transfer: &Transfer) -> Option<f64> {
-    let idle = transfer.idle_rtt.map(|rtt| rtt.min_us);
-    let sampled = transfer.sender_samples.iter().flat_map(|s| [s.min_rtt_us, s.rtt_us]).flatten();
-    // The kernel reports an unknown minimum as all ones.
-    let plausible = |us: &u64| (1..u64::from(u32::MAX)).contains(us);
-    idle.into_iter().chain(sampled).map(|rtt| rtt.get()).filter(plausible).min().map(|us| us as f64)
 }
 
 fn mss(transfer: &Transfer, samples: &[&SenderSample]) -> f64 {

@@ -350,6 +350,14 @@ pub struct ReceiverSample {
 }
 
 impl Transfer {
+    /// The round trip of the empty path: the shortest that was seen before the transfer or during it.
+    pub fn base_rtt(&self) -> Option<Micros> {
+        let idle = self.idle_rtt.map(|rtt| rtt.min_us);
+        let sampled = self.sender_samples.iter().flat_map(|s| [s.min_rtt_us, s.rtt_us]).flatten();
+        // The kernel reports an unknown minimum as all ones.
+        idle.into_iter().chain(sampled).filter(|rtt| (1..u64::from(u32::MAX)).contains(&rtt.get())).min()
+    }
+
     /// Payload rate over the whole transfer; `None` where it took no time.
     pub fn rate(&self) -> Option<Rate> {
         Rate::from_bytes(self.bytes, self.duration_us)

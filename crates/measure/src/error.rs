@@ -117,7 +117,7 @@ pub enum MeasureError {
     },
     /// The connection ended in the middle.
     #[error("{operation} with {peer}: the peer closed the connection; {}", if *operation == HANDSHAKE {
-        "is its process still running, and is it no iperf 2 server, which ends like this (use `iperf3 -s` or `fullpipe serve` there)?"
+        "is its process still running, and is it no iperf 2 server, which ends like this (`fullpipe measure --iperf2` speaks to it)?"
     } else {
         "is its process still running?"
     })]
@@ -323,7 +323,8 @@ impl Foreign {
     /// iperf 2.x opens with a 32-bit word of flags, then the number of threads and its port in 32 bits each, all big endian
     /// (`client_hdr_v1` of its include/payloads.h); a cookie is text.
     fn is_iperf2_header(first: &[u8]) -> bool {
-        matches!(first, [_, _, _, _, 0, 0, _, _, 0, 0, ..])
+        let is_some = |number: &[u8]| number.iter().any(|byte| *byte != 0);
+        matches!(first, [_, _, _, _, 0, 0, _, _, 0, 0, _, _, ..] if is_some(&first[6..8]) && is_some(&first[10..12]))
     }
 }
 
@@ -334,7 +335,7 @@ impl fmt::Display for Foreign {
             Self::Ssh => f.write_str("something that speaks SSH"),
             Self::Tls => f.write_str("something that speaks TLS"),
             Self::Iperf2 => f.write_str("an iperf 2, whose protocol is another one (use iperf3 or fullpipe there)"),
-            Self::Silent => f.write_str("something that accepts and stays silent (an iperf 2 server does: use `iperf3 -s` or `fullpipe serve` there)"),
+            Self::Silent => f.write_str("something that accepts and stays silent (an iperf 2 server does: `fullpipe measure --iperf2` speaks to it)"),
             Self::Other(text) => write!(f, "something that says `{text}`"),
         }
     }

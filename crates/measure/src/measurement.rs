@@ -83,6 +83,8 @@ pub enum PeerKind {
     Fullpipe,
     /// A foreign iperf3 server: only our own end is seen.
     Iperf3,
+    /// An iperf 2 server, which says nothing at all.
+    Iperf2,
 }
 
 /// One direction of a test, all its connections together.

@@ -208,6 +208,7 @@ const ELSEWHERE: &[&str] = &[
     "error",
     "proof",
     "connection_count",
+    "seen_twice",
     "problem_count",
     "as_expected",
     "path_valid",

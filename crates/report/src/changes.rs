@@ -18,6 +18,8 @@ pub struct PlatformPlan<'a> {
     pub written: Option<(&'a Export, &'a str)>,
     /// What it is predicted to do, where that was asked for.
     pub forecast: Option<&'a PlanForecast>,
+    /// Whether there is a path to plan for; a procedure needs none.
+    pub has_path: bool,
 }
 
 impl PlatformPlan<'_> {

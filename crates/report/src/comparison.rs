@@ -9,11 +9,39 @@ pub struct KeptSize {
     /// The size of a message, in bytes.
     pub size: u64,
     /// Payload rate from here to the host.
-    pub up_bps: Option<u64>,
+    pub up_bps: Option<Figure>,
     /// Payload rate from the host to here.
-    pub down_bps: Option<u64>,
+    pub down_bps: Option<Figure>,
     /// A message of this size and an answer.
-    pub round_trip_us: Option<f64>,
+    pub round_trip_us: Option<Figure>,
+}
+
+/// A figure of a sweep: the median of its rounds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Figure {
+    /// The median.
+    pub median: f64,
+    /// The least and the most of the rounds; absent where there were too few, or an older version kept the sweep.
+    pub range: Option<(f64, f64)>,
+}
+
+impl Figure {
+    fn of_document(row: &Value, key: &str, low: &str, high: &str) -> Option<Self> {
+        let number = |key: &str| row[key].as_f64();
+        Some(Self { median: number(key)?, range: number(low).zip(number(high)) })
+    }
+
+    /// How far the rounds were apart: half their range, as a part of the median.
+    fn spread(&self) -> Option<f64> {
+        let (low, high) = self.range?;
+        (self.median > 0.0).then(|| (high - low) / 2.0 / self.median)
+    }
+
+    /// The range, at least as wide as `usual` makes it.
+    fn range_of_at_least(&self, usual: f64) -> Option<(f64, f64)> {
+        let (low, high) = self.range?;
+        Some((low.min(self.median * (1.0 - usual)), high.max(self.median * (1.0 + usual))))
+    }
 }
 
 /// Both sweeps, size by size.
@@ -41,17 +69,41 @@ pub struct ComparedSize {
 pub struct Pair {
     /// The earlier one.
     pub before: Option<f64>,
+    /// How far its rounds were from it: half their range, in percent.
+    pub before_spread_percent: Option<f64>,
     /// The later one.
     pub after: Option<f64>,
+    /// See above.
+    pub after_spread_percent: Option<f64>,
     /// How much more it is than before, in percent.
     pub percent: Option<f64>,
+    /// Whether the difference is no larger than the rounds of the two sweeps differ among themselves; absent where that
+    /// can't be told.
+    pub within_noise: Option<bool>,
 }
 
+/// The usual spread of a figure in each of two sweeps.
+type Usual = [f64; 2];
+
 impl Pair {
-    fn new(before: Option<f64>, after: Option<f64>) -> Self {
-        let percent =
-            before.zip(after).filter(|(before, _)| *before > 0.0).map(|(before, after)| (after / before - 1.0) * 100.0);
-        Self { before, after, percent }
+    /// A difference counts where the ranges of the rounds don't overlap: by chance those of 5 and 5 rounds lie apart once in
+    /// 126 times. As a few rounds may agree by luck, each range is taken for at least as wide as is usual in its sweep.
+    fn new(before: Option<Figure>, after: Option<Figure>, [usual_before, usual_after]: Usual) -> Self {
+        let both = before.zip(after);
+        let ranges = both.and_then(|(before, after)| {
+            before.range_of_at_least(usual_before).zip(after.range_of_at_least(usual_after))
+        });
+        let spread = |figure: Option<Figure>| figure.and_then(|figure| figure.spread()).map(|part| part * 100.0);
+        Self {
+            before: before.map(|figure| figure.median),
+            before_spread_percent: spread(before),
+            after: after.map(|figure| figure.median),
+            after_spread_percent: spread(after),
+            percent: both
+                .filter(|(before, _)| before.median > 0.0)
+                .map(|(before, after)| (after.median / before.median - 1.0) * 100.0),
+            within_noise: ranges.map(|(before, after)| before.0 <= after.1 && after.0 <= before.1),
+        }
     }
 }
 
@@ -62,9 +114,9 @@ impl KeptSize {
         let row = |row: &Value| {
             Some(Self {
                 size: row["size"].as_u64()?,
-                up_bps: row["up"]["rate_bps"].as_u64(),
-                down_bps: row["down"]["rate_bps"].as_u64(),
-                round_trip_us: row["round_trip_us"].as_f64(),
+                up_bps: Figure::of_document(&row["up"], "rate_bps", "low_bps", "high_bps"),
+                down_bps: Figure::of_document(&row["down"], "rate_bps", "low_bps", "high_bps"),
+                round_trip_us: Figure::of_document(row, "round_trip_us", "round_trip_low_us", "round_trip_high_us"),
             })
         };
         rows.iter().filter_map(row).collect()
@@ -77,32 +129,84 @@ impl Comparison {
         let mut sizes: Vec<u64> = before.iter().chain(after).map(|row| row.size).collect();
         sizes.sort_unstable();
         sizes.dedup();
-        let of = |rows: &[KeptSize], size: u64| rows.iter().find(|row| row.size == size).copied();
-        let row = |size: u64| {
-            let (before, after) = (of(before, size), of(after, size));
-            let pair = |figure: &dyn Fn(&KeptSize) -> Option<f64>| {
-                Pair::new(before.as_ref().and_then(figure), after.as_ref().and_then(figure))
-            };
-            ComparedSize {
-                size,
-                up_bps: pair(&|row| row.up_bps.map(|rate| rate as f64)),
-                down_bps: pair(&|row| row.down_bps.map(|rate| rate as f64)),
-                round_trip_us: pair(&|row| row.round_trip_us),
-            }
-        };
+        fn of(rows: &[KeptSize], size: u64) -> Option<&KeptSize> {
+            rows.iter().find(|row| row.size == size)
+        }
+        let columns: [fn(&KeptSize) -> Option<Figure>; 3] =
+            [|row| row.up_bps, |row| row.down_bps, |row| row.round_trip_us];
+        let [up, down, trip] = columns.map(|figure| {
+            let usual = [before, after].map(|rows| usual_spread(rows, figure));
+            move |size: u64| Pair::new(of(before, size).and_then(figure), of(after, size).and_then(figure), usual)
+        });
+        let row = |size| ComparedSize { size, up_bps: up(size), down_bps: down(size), round_trip_us: trip(size) };
         Self { rows: sizes.into_iter().map(row).collect() }
     }
+
+    /// What a reader must know of the differences.
+    pub fn notes(&self) -> Vec<&'static str> {
+        let pairs = || self.rows.iter().flat_map(|row| [row.up_bps, row.down_bps, row.round_trip_us]);
+        let differs = |noise| pairs().any(|pair| pair.percent.is_some() && pair.within_noise == noise);
+        let said = [(differs(Some(true)), WITHIN_NOISE), (differs(None), NOT_TOLD)];
+        said.into_iter().filter_map(|(is_so, text)| is_so.then_some(text)).collect()
+    }
+}
+
+const WITHIN_NOISE: &str = "~: within noise: the rounds of either sweep differ as much among themselves";
+const NOT_TOLD: &str =
+    "?: noise can't be told: one of the sweeps kept no spread (an older version wrote it, or it was stopped)";
+
+/// The middle of the spreads of a figure in a sweep.
+fn usual_spread(rows: &[KeptSize], figure: fn(&KeptSize) -> Option<Figure>) -> f64 {
+    let mut spreads: Vec<f64> = rows.iter().filter_map(|row| figure(row)?.spread()).collect();
+    spreads.sort_by(f64::total_cmp);
+    spreads.get(spreads.len().saturating_sub(1) / 2).copied().unwrap_or(0.0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn kept(size: u64, mb_per_s: f64) -> KeptSize {
-        KeptSize { size, up_bps: Some((mb_per_s * 8e6) as u64), down_bps: None, round_trip_us: Some(100.0) }
+    fn alone(median: f64) -> Option<Figure> {
+        Some(Figure { median, range: None })
     }
 
-    /// The figures of the article on a reset of TCP/IP (000): 56.38 to 322.30 MB/s before, 831.05 to 1,090 after.
+    fn kept(size: u64, mb_per_s: f64) -> KeptSize {
+        KeptSize { size, up_bps: alone(mb_per_s * 8e6), down_bps: None, round_trip_us: alone(100.0) }
+    }
+
+    fn spread(size: u64, low: f64, median: f64, high: f64) -> KeptSize {
+        let up_bps = Some(Figure { median: median * 8e6, range: Some((low * 8e6, high * 8e6)) });
+        KeptSize { size, up_bps, down_bps: None, round_trip_us: None }
+    }
+
+    /// What a loaded host gave with nothing changed between, by single tests: -91 % to +361 %.
+    #[test]
+    fn a_difference_within_the_spread_of_the_rounds_is_marked_everywhere() {
+        let before = [spread(4096, 250.0, 1_000.0, 1_400.0), spread(8192, 900.0, 1_000.0, 1_100.0)];
+        let after = [spread(4096, 300.0, 400.0, 1_300.0), spread(8192, 2_900.0, 3_000.0, 3_100.0)];
+        let comparison = Comparison::new(&before, &after);
+        let noise: Vec<_> = comparison.rows.iter().map(|row| row.up_bps.within_noise).collect();
+        assert_eq!(noise, [Some(true), Some(false)]);
+        let csv = crate::csv::comparison(&comparison);
+        assert!(csv.lines().nth(1).unwrap().starts_with("4096,1000.00,57.5,400.00,125.0,-60.0,true,"), "{csv}");
+        assert!(csv.lines().nth(2).unwrap().starts_with("8192,1000.00,10.0,3000.00,3.3,200.0,false,"), "{csv}");
+        let text = crate::text::comparison(&comparison, crate::text::Look::default());
+        for words in ["-60 % ~", "+200 % ", "1000.00 +-10 %", "~: within noise"] {
+            assert!(text.contains(words), "{words}: {text}");
+        }
+        assert!(!text.contains("can't be told") && !text.contains("+200 % ~"), "{text}");
+    }
+
+    #[test]
+    fn rounds_that_agree_by_luck_are_taken_as_wide_as_is_usual() {
+        let before = [spread(1, 99.0, 100.0, 101.0), spread(2, 80.0, 100.0, 120.0), spread(3, 80.0, 100.0, 120.0)];
+        let after = [spread(1, 109.0, 110.0, 111.0), spread(2, 80.0, 100.0, 120.0), spread(3, 80.0, 100.0, 120.0)];
+        assert_eq!(Comparison::new(&before, &after).rows[0].up_bps.within_noise, Some(true));
+        let quiet = [&before[..1], &after[..1]];
+        assert_eq!(Comparison::new(quiet[0], quiet[1]).rows[0].up_bps.within_noise, Some(false));
+    }
+
+    /// What older versions kept has no spread. The figures of the article on a reset of TCP/IP (000): 56.38 to 322.30 MB/s before, 831.05 to 1,090 after.
     #[test]
     fn the_published_sweep_comes_out_before_and_after_with_percent() {
         let before = [kept(4096, 56.38), kept(65_536, 322.30)];
@@ -112,9 +216,9 @@ mod tests {
             comparison.rows.iter().map(|row| row.up_bps.percent.map(|percent| percent.round() as i64)).collect();
         assert_eq!(percent, [Some(1374), None, Some(238)]);
         let csv = crate::csv::comparison(&comparison);
-        assert_eq!(csv.lines().nth(1), Some("4096,56.38,831.05,1374.0,,,,100.0,100.0,0.0"), "{csv}");
+        assert_eq!(csv.lines().nth(1), Some("4096,56.38,,831.05,,1374.0,,,,,,,,100.0,,100.0,,0.0,"), "{csv}");
         let text = crate::text::comparison(&comparison, crate::text::Look::default());
-        for words in ["56.38", "831.05", "+1374 %", "100.0 us", "4096"] {
+        for words in ["56.38", "831.05", "+1374 % ?", "100.0 us", "4096", "noise can't be told"] {
             assert!(text.contains(words), "{words}: {text}");
         }
     }
@@ -124,7 +228,7 @@ mod tests {
         let text =
             r#"{"sizes":[{"size":4096,"up":{"rate_bps":8000000},"down":{"rate_bps":null},"round_trip_us":12.5},{}]}"#;
         let found = crate::json::kept_sizes(text).unwrap();
-        let expected = KeptSize { size: 4096, up_bps: Some(8_000_000), down_bps: None, round_trip_us: Some(12.5) };
+        let expected = KeptSize { size: 4096, up_bps: alone(8e6), down_bps: None, round_trip_us: alone(12.5) };
         assert_eq!(found, [expected]);
         assert!(crate::json::kept_sizes("{").is_err());
     }

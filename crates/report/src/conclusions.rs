@@ -1,7 +1,7 @@
 //! What the figures of a survey say, in sentences: below its tables, in its JSON and on its page.
 
 use fullpipe_measure::{
-    CapacityOfDirection, Direction, Loaded, PathMtu, SizeRow, SizeSide, StreamsRow, TcpMtu, UnderLoad,
+    CapacityOfDirection, Direction, ExchangeReport, Loaded, PathMtu, SizeRow, SizeSide, StreamsRow, TcpMtu, UnderLoad,
 };
 use fullpipe_page::percent;
 use fullpipe_units::{Bytes, Rate};
@@ -39,6 +39,7 @@ impl Survey {
     pub fn conclusions(&self) -> Vec<Conclusion> {
         let mut all = of_sizes(&self.sizes);
         all.extend(of_streams(&self.streams));
+        all.extend(self.exchanges.iter().filter_map(of_exchange));
         all.extend(self.under_load.iter().flat_map(of_load));
         for (direction, path) in
             self.mtu.iter().flat_map(|mtu| [(Direction::Up, &mtu.up), (Direction::Down, &mtu.down)])
@@ -74,10 +75,37 @@ fn delay_says(rows: &[SizeRow]) -> Option<String> {
     let (sizes, first) = (sizes_of(rows, waits)?, rows.iter().find(|row| waits(row))?);
     Some(format!(
         "Nagle's algorithm and delayed acknowledgements hold messages of {sizes} that are written in two halves ({} of \
-         those of {} wait, half of all longer than {}): write them at once, or set TCP_NODELAY",
+         those of {} wait, half of all longer than {}): {HALVES}",
         percent(first.split_delayed.unwrap_or(0.0)),
         first.size,
         time(first.split_us)
+    ))
+}
+
+/// What helps.
+const HALVES: &str = "write them at once, or set TCP_NODELAY";
+
+/// Whether requests in two halves wait for a delayed acknowledgement.
+pub(crate) fn of_exchange(exchange: &ExchangeReport) -> Option<Conclusion> {
+    let (part, latency) = exchange.delayed.zip(exchange.latency)?;
+    let (request, took) = (exchange.request, time(Some(latency.p50_us)));
+    if part < 0.5 {
+        let text = format!(
+            "{} of the requests of {request} in two halves wait for a delayed acknowledgement: the far end acknowledges at \
+             once, or a half fills a segment",
+            percent(part)
+        );
+        return Some(Conclusion::plain(None, text));
+    }
+    Some(Conclusion::warning(
+        None,
+        format!(
+            "Nagle's algorithm and delayed acknowledgements hold requests of {request} that are written in two halves: the \
+             second half waits for the acknowledgement of the first, which the far end delays in the hope of sending it \
+             with an answer ({} of them wait, half of all longer than {took}; written at once {}): {HALVES}",
+            percent(part),
+            time(exchange.at_once_us),
+        ),
     ))
 }
 
@@ -218,6 +246,24 @@ pub(crate) fn of_capacity(capacity: &CapacityOfDirection) -> Conclusion {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn requests_in_two_halves_name_the_delayed_acknowledgement_that_they_wait_for() {
+        let latency = fullpipe_measure::Latency { p50_us: 44_010.0, ..Default::default() };
+        let exchange = |delayed| ExchangeReport {
+            request: Bytes::new(100),
+            latency: Some(latency),
+            at_once_us: Some(12.5),
+            delayed,
+            ..ExchangeReport::default()
+        };
+        let held = of_exchange(&exchange(Some(1.0))).unwrap();
+        assert!(held.is_warning && held.text.contains("delayed acknowledgements hold requests of 100 B"), "{held:?}");
+        assert!(held.text.contains("44.01 ms; written at once 12.5 us"), "{held:?}");
+        let free = of_exchange(&exchange(Some(0.0))).unwrap();
+        assert!(!free.is_warning && free.text.starts_with("0 %"), "{free:?}");
+        assert_eq!(of_exchange(&exchange(None)), None);
+    }
 
     fn says(rates: &[(u32, u64)]) -> Option<String> {
         let row = |&(streams, mbps): &(u32, u64)| StreamsRow {

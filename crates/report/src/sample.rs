@@ -191,6 +191,8 @@ pub(crate) fn survey() -> crate::Survey {
     let latency = Latency { count: 9, min_us: 1.0, mean_us: 2.0, p50_us: 40.0, max_us: 99.0, ..Latency::default() };
     let side = SizeSide {
         rate_bps: Some(Rate::from_bps(8_000_000)),
+        low_bps: Some(Rate::from_bps(7_000_000)),
+        high_bps: Some(Rate::from_bps(9_000_000)),
         messages_per_second: Some(1_000.5),
         own_seconds_per_gb: Some(0.25),
         far_seconds_per_gb: Some(0.25),
@@ -203,19 +205,31 @@ pub(crate) fn survey() -> crate::Survey {
     let (round_trip_us, split_us, split_delayed) = (Some(55.5), Some(41_000.5), Some(0.9));
     let up = fullpipe_measure::Direction::Up;
     crate::Survey {
-        sizes: vec![SizeRow { size: Bytes::new(1_000), up: side, down: side, round_trip_us, split_us, split_delayed }],
+        sizes: vec![SizeRow {
+            size: Bytes::new(1_000),
+            rounds: 5,
+            up: side,
+            down: side,
+            round_trip_us,
+            round_trip_low_us: Some(50.5),
+            round_trip_high_us: Some(60.5),
+            split_us,
+            split_delayed,
+        }],
         streams: vec![StreamsRow { streams: 4, up_bps: side.rate_bps, down_bps: side.rate_bps, retransmits: Some(1) }],
         exchanges: vec![ExchangeReport {
-            request: Bytes::new(1),
+            request: Bytes::new(100),
             response: Bytes::new(1),
             streams: 1,
-            split: false,
-            nodelay: true,
+            split: true,
+            nodelay: false,
             spin: false,
             transactions: 9,
             seconds: 1.5,
             per_second: 6.5,
             latency: Some(latency),
+            at_once_us: Some(55.5),
+            delayed: Some(0.9),
             connecting: Some(latency),
             asking: Some(latency),
             own_processor: Some(0),

@@ -50,7 +50,8 @@ fn direction(measured: DirectionMeasurement, names: &Names, path_rate: Option<Pa
         name,
         rate_bps: Rate::from_bytes(bytes, duration_us).unwrap_or(Rate::ZERO),
         steady_bps: measured.steady_bps,
-        rtt_us: measured.idle_rtt.map(|rtt| rtt.min_us),
+        // What the verdict takes for the empty path's.
+        rtt_us: transfers.iter().filter_map(Transfer::base_rtt).chain(measured.idle_rtt.map(|rtt| rtt.min_us)).min(),
         loaded_rtt_us: measured.loaded_rtt.map(|rtt| rtt.p50_us),
         bytes,
         duration_us,

@@ -80,6 +80,8 @@ pub struct Verdict {
     pub diagnosis: Diagnosis,
     /// Which limiter held when.
     pub runs: Vec<Run>,
+    /// The median round trip while it sent.
+    pub loaded_rtt: Option<Micros>,
     /// What was judged, where that was asked for.
     pub transfer: Option<Transfer>,
 }
@@ -161,6 +163,11 @@ fn report(key: &Key, connection: &Connection, keep: Keep) -> Report {
     }
 }
 
+fn median(mut trips: Vec<Micros>) -> Option<Micros> {
+    let middle = trips.len().checked_sub(1)? / 2;
+    Some(*trips.select_nth_unstable(middle).1)
+}
+
 fn side(connection: &Connection, sender: Sender, ends: [Endpoint; 2], keep: Keep) -> Side {
     let half = connection.half(sender);
     let peer = connection.half(other(sender));
@@ -172,7 +179,8 @@ fn side(connection: &Connection, sender: Sender, ends: [Endpoint; 2], keep: Keep
         .map(|transfer| {
             let (diagnosis, runs) = diagnose_with_runs(&transfer);
             let diagnosis = unseen(half, peer).map_or(diagnosis, |reason| Diagnosis::insufficient(reason.to_owned()));
-            Box::new(Verdict { diagnosis, runs, transfer: keep.transfers.then_some(transfer) })
+            let loaded_rtt = median(transfer.sender_samples.iter().filter_map(|sample| sample.rtt_us).collect());
+            Box::new(Verdict { diagnosis, runs, loaded_rtt, transfer: keep.transfers.then_some(transfer) })
         });
     Side {
         counters: half.counters,

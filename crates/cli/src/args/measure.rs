@@ -23,6 +23,7 @@ Examples:
   fullpipe measure far.example --sizes 4k..64k     rate, CPU and round trip of each message size
   fullpipe measure far.example --pattern request-response --pair 1/1 --pair 100/64k
   fullpipe measure far.example --latency-under-load
+  fullpipe measure far.example --iperf2 -w 1M      an iperf 2 server, as `iperf -c far.example -w 1M`
   fullpipe measure far.example --max -t 5          what the two hosts can push
   fullpipe measure far.example --capacity          available rate, with little load
   fullpipe measure far.example --iperf3-json       for dashboards that read iperf3's JSON
@@ -65,18 +66,24 @@ pub(crate) struct MeasureArgs {
     /// Bytes to transmit in each direction, instead of --time
     #[arg(short = 'n', long, value_name = "SIZE", conflicts_with_all = ["time", "blockcount"], help_heading = "Test")]
     pub(crate) bytes: Option<Bytes>,
-    /// Messages to transmit in each direction, instead of --time; with a unit, 1k is 1024
+    /// Messages to transmit in each direction, instead of --time: of --length, else of iperf3's 128 KB (1448 B with -u); with a
+    /// unit, 1k is 1024
     #[arg(short = 'k', long, value_name = "N", conflicts_with = "time", value_parser = messages, help_heading = "Test")]
     pub(crate) blockcount: Option<u64>,
     /// Omit the first N seconds, for slow start
     #[arg(short = 'O', long, value_name = "TIME", value_parser = time_or_none, help_heading = "Test")]
     pub(crate) omit: Option<Micros>,
-    /// Length of a write or datagram [default: 1MB; 10 ms of payload with -b; 1448 with -u]
+    /// Length of a write or datagram [default: 1MB; 128 KB with -k; 10 ms of payload with -b;
+    /// 1448 with -u]
     #[arg(short = 'l', long, value_name = "SIZE", help_heading = "Test")]
     pub(crate) length: Option<Bytes>,
     /// Target payload rate of each sender; with /N, in bursts of N writes or datagrams [default: unlimited; 1M with -u]
     #[arg(short = 'b', long, value_name = "RATE[/N]", value_parser = bitrate, help_heading = "Test")]
     pub(crate) bitrate: Option<Bitrate>,
+    /// HOST runs an iperf 2 server: an upload over TCP to its port, 5001 unless another is given. It tells nothing, so that
+    /// the figures are this end's
+    #[arg(long, conflicts_with_all = NOT_IPERF2, help_heading = "Test")]
+    pub(crate) iperf2: bool,
     /// UDP instead of TCP
     #[arg(short = 'u', long, help_heading = "Test")]
     pub(crate) udp: bool,
@@ -89,7 +96,8 @@ pub(crate) struct MeasureArgs {
     /// Save the result of --sizes to this file, for a later --compare
     #[arg(long, value_name = "FILE", requires = "sizes", value_hint = ValueHint::FilePath, help_heading = "Sweeps and other tests")]
     pub(crate) save: Option<PathBuf>,
-    /// Show the result of --sizes beside one saved earlier: MB/s and latency before and after; as CSV with --csv
+    /// Show the result of --sizes beside one saved earlier: MB/s and latency before and after, with the spread of the rounds and a
+    /// mark (~) where a difference is within the noise; as CSV with --csv
     #[arg(long, value_name = "FILE", requires = "sizes", value_hint = ValueHint::FilePath, help_heading = "Sweeps and other tests")]
     pub(crate) compare: Option<PathBuf>,
     /// Sweep the number of connections: is one connection slow, or the path?
@@ -98,13 +106,13 @@ pub(crate) struct MeasureArgs {
     /// Request/response mode: latency and transactions per second
     #[arg(long, value_name = "WHICH", conflicts_with_all = SINGLE, help_heading = "Sweeps and other tests")]
     pub(crate) pattern: Option<PatternName>,
-    /// Sizes of request and response for --pattern; can be given several times [default: 1/1]
+    /// Sizes of request and response for --pattern; can be given several times [default: 1/1; 100/1 with --split]
     #[arg(long, value_name = "SIZE/SIZE", value_parser = pair, requires = "pattern", help_heading = "Sweeps and other tests")]
     pub(crate) pair: Vec<(Bytes, Bytes)>,
     /// Busy-poll instead of sleeping
     #[arg(long, requires = "pattern", help_heading = "Sweeps and other tests")]
     pub(crate) spin: bool,
-    /// Write each request in two halves, with Nagle's algorithm on
+    /// Write each request in two halves, with Nagle's algorithm on: shows what delayed ACKs cost
     #[arg(long, requires = "pattern", help_heading = "Sweeps and other tests")]
     pub(crate) split: bool,
     /// Measure round-trip time without load and under load in each direction, in ms and round trips per minute
@@ -194,12 +202,15 @@ impl MeasureArgs {
     /// The server: `HOST`, or what `-c` says, with the port of `-p` where it has none of its own.
     pub(crate) fn server(&self) -> Result<Target, MeasureError> {
         let mut target: Target = self.host().parse()?;
-        if let Some(port) = self.port.filter(|_| target.port == DEFAULT_PORT) {
+        if let Some(port) = self.port.or(self.iperf2.then_some(IPERF2_PORT)).filter(|_| target.port == DEFAULT_PORT) {
             target.port = port;
         }
         Ok(target)
     }
 }
+
+/// Where an iperf 2 server listens unless it is told otherwise.
+const IPERF2_PORT: u16 = 5001;
 
 /// A rate, and how many writes go out without a pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -216,6 +227,23 @@ const SIZES: [&str; 9] =
 /// What makes sense for one test only.
 const SINGLE: [&str; 10] =
     ["reverse", "bidir", "bytes", "blockcount", "udp", "series", "iperf3_json", "csv", "get_server_output", "title"];
+
+/// What an iperf 2 server doesn't do, or isn't asked.
+const NOT_IPERF2: [&str; 13] = [
+    "reverse",
+    "bidir",
+    "udp",
+    "sizes",
+    "streams",
+    "pattern",
+    "latency_under_load",
+    "mtu",
+    "capacity",
+    "max",
+    "get_server_output",
+    "username",
+    "extra_data",
+];
 
 /// What leaves nothing to try.
 const NOT_MAX: [&str; 11] = [

@@ -69,7 +69,8 @@ Examples:
   fullpipe plan --platform freebsd-14.1 --rate 1G --rtt 1ms --device em0 \\
     --mtu 16110 --peer-mtu 1514,4088,9014 --hop-mtu 9216
   fullpipe plan --platform windows-2025 --rate 100M --rtt 80ms --ipsec aes-gcm
-  fullpipe plan --platform windows-11 --rate 10G --rtt 1ms --procedure reset --write reset
+  fullpipe plan --platform windows-11 --procedure reset --write reset
+  fullpipe plan --platform windows-11 --rate 10G --rtt 1ms --procedure reset --write tuned
   fullpipe plan --platform windows-xp --rate 1.8M --rtt 230ms --verify before.reg after.reg
 
 Platforms: linux-6.18, windows-xp to windows-11 and windows-2000 to windows-2025, freebsd-14.1,
@@ -79,10 +80,10 @@ pub(crate) struct PlanArgs {
     #[arg(long, value_name = "PLATFORM", value_parser = Names(target, &["this"]), hide_possible_values = true)]
     pub(crate) platform: Option<Target>,
     /// Rate of the path
-    #[arg(long, value_name = "RATE", value_parser = rate, required_unless_present = "path", requires = "rtt")]
+    #[arg(long, value_name = "RATE", value_parser = rate, required_unless_present_any = ["path", "procedure"], requires = "rtt")]
     pub(crate) rate: Option<Rate>,
     /// Round-trip time of the path
-    #[arg(long, value_name = "TIME", value_parser = rtt, required_unless_present = "path", requires = "rate")]
+    #[arg(long, value_name = "TIME", value_parser = rtt, required_unless_present_any = ["path", "procedure"], requires = "rate")]
     pub(crate) rtt: Option<Micros>,
     /// One of several paths that end at the machine, with its connections if they are known: `1G,80ms,8`; given once for
     /// each. The largest bandwidth-delay product decides the sizes, and the connections of all paths count for the memory
@@ -135,7 +136,7 @@ pub(crate) struct PlanArgs {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) write: Option<PathBuf>,
     /// Write a whole procedure into the folder of --write: save, measure, reset, restart, apply, measure again, compare,
-    /// and undo
+    /// and undo. Without a path (--rate and --rtt, or --path) nothing is planned, and a script of your own is applied
     #[arg(long, value_name = "NAME", requires = "write")]
     pub(crate) procedure: Option<ProcedureName>,
     /// Compare the machine's files before and after: says which changes of the plan made from the first are in force in
@@ -214,7 +215,8 @@ Examples:
   fullpipe apply plan.json                   shows the changes and asks
   fullpipe apply plan.json --yes --persist   for scripts; writes a drop-in, too
   fullpipe apply plan.json --confirm-within 60s     over SSH: undone unless `fullpipe confirm` comes
-  fullpipe apply check.json --host vm1       the plan of a check names two hosts; this is vm1
+  fullpipe apply check.json --host vm1       the plan of a check may name two hosts; this is vm1
+  fullpipe apply check.json --host here      its only host is this one, under whatever name
   ssh root@far fullpipe plan --rate 1G --rtt 80ms --json | ssh root@far fullpipe apply - --yes
                                              a far machine, by a plan on standard input
   FULLPIPE_STATE_DIR=/tmp/state fullpipe apply plan.json     with a journal of its own, for a try")]
@@ -222,7 +224,7 @@ pub(crate) struct ApplyArgs {
     /// File with the plan; `-` is standard input
     #[arg(value_name = "PLAN", value_hint = ValueHint::FilePath)]
     pub(crate) plan: PathBuf,
-    /// Which host of the plan this is [default: this host's name, or its platform]
+    /// Which host of the plan this is; `here`: its only one, whatever its name [default: this host's name, or its platform]
     #[arg(long, value_name = "NAME")]
     pub(crate) host: Option<String>,
     /// Change settings without asking

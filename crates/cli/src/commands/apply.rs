@@ -98,6 +98,9 @@ fn boot_files(plan: &Plan, persist: bool) -> Result<Vec<BootFile>, Failure> {
     Ok(host.boot_files(&persist::sysctl_dir(), &changes)?)
 }
 
+/// This host, where the plan has it under another name.
+const HERE: &str = "here";
+
 /// How changes are made.
 pub(super) struct Changing {
     pub(super) yes: bool,
@@ -161,8 +164,9 @@ fn chosen(args: &ApplyArgs) -> Result<Plan, Failure> {
         })?;
     let hosts: BTreeSet<&str> = plan.changes.iter().map(|change| change.host.as_str()).collect();
     let here = [fullpipe_measure::host_name(), SystemHost::new().settings()?.platform.to_string()];
-    let wanted = match &args.host {
-        Some(host) => hosts.get(host.as_str()),
+    let only = || hosts.first().filter(|_| hosts.len() == 1);
+    let wanted = match args.host.as_deref() {
+        Some(host) => hosts.get(host).or_else(|| only().filter(|_| host == HERE)),
         None => here.iter().find_map(|name| hosts.get(name.as_str())),
     };
     let Some(wanted) = wanted else {
@@ -171,7 +175,9 @@ fn chosen(args: &ApplyArgs) -> Result<Plan, Failure> {
         }
         let asked = clean(args.host.as_deref().unwrap_or(&here.join(" or "))).into_owned();
         let names = hosts.iter().copied().collect::<Vec<_>>().join(", ");
-        let options = hosts.iter().map(|host| format!("--host {host}")).collect::<Vec<_>>().join(" or ");
+        let here = only().map(|_| HERE);
+        let options = hosts.iter().copied().chain(here).map(|host| format!("--host {host}"));
+        let options = options.collect::<Vec<_>>().join(" or ");
         let words = format!(
             "the plan changes {names} and not {asked}; give {options} if that is this host under another name, or run \
              `fullpipe apply` there"

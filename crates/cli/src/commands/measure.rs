@@ -30,6 +30,12 @@ use crate::{
 /// What fits into one packet of almost every path, with IPv6 and a tunnel around it.
 const DATAGRAM: u64 = 1_448;
 
+/// A request that has two halves, and is no whole segment.
+const HALVES: Bytes = Bytes::new(100);
+
+/// iperf3's own default for a message over TCP.
+const IPERF3_MESSAGE: Bytes = Bytes::new(128 * 1024);
+
 /// iperf3's own default for datagrams, which have nothing that slows them down.
 const DATAGRAM_RATE: u64 = 1_000_000;
 
@@ -55,8 +61,12 @@ pub(super) fn run(args: &MeasureArgs, output: Output) -> Ended {
     let cancel = interrupt::cancel_flag()?;
     let options = ClientOptions { family, ..ClientOptions::default() };
     let first = Some(&spec).filter(|_| !asks_several(args));
-    let mut client = Client::connect_for(&target, options, (credentials, first), &cancel)
-        .map_err(|error| turned_away(args, error))?;
+    let mut client = if args.iperf2 {
+        Client::for_iperf2(&target, options, &cancel)?
+    } else {
+        Client::connect_for(&target, options, (credentials, first), &cancel)
+            .map_err(|error| turned_away(args, error))?
+    };
     if let Some(survey) = survey(args, &spec, &mut client, output, &cancel)? {
         client.bye();
         let cancelled = cancel.load(Ordering::Relaxed);
@@ -194,7 +204,8 @@ fn survey(
             ));
         })?;
     } else if let Some(pattern) = args.pattern {
-        let pairs = if args.pair.is_empty() { &[(Bytes::new(1), Bytes::new(1))][..] } else { &args.pair };
+        let usual = [(if args.split { HALVES } else { Bytes::new(1) }, Bytes::new(1))];
+        let pairs = if args.pair.is_empty() { &usual[..] } else { &args.pair };
         for (index, &(request, response)) in pairs.iter().enumerate() {
             if cancel.load(Ordering::Relaxed) {
                 break;
@@ -297,21 +308,24 @@ fn live(args: &MeasureArgs, output: Output, progress: &Progress, largest: &mut R
 /// The size of a message of a paced sender: 10 ms of payload, from a segment to iperf3's own 128 KB. A larger one would come
 /// in bursts that a path sees as a higher rate, and one of 1 MB is eight seconds at 1 Mbit/s.
 fn paced_message(rate: Rate) -> Bytes {
-    Bytes::new((rate.bps() / 8 / 100).clamp(DATAGRAM, 128 * 1024))
+    Bytes::new((rate.bps() / 8 / 100).clamp(DATAGRAM, IPERF3_MESSAGE.get()))
 }
 
 fn spec(args: &MeasureArgs) -> TestSpec {
     let usual = TestSpec::default();
     // One connection may not fill the path, and then nothing waits in its queues.
     let usual_streams = if args.latency_under_load { 4 } else { usual.streams };
+    // What -k counts is a message of iperf3's, whatever is written at once here.
+    let counted = args.length.unwrap_or(if args.udp { Bytes::new(DATAGRAM) } else { IPERF3_MESSAGE });
     let block = args.length.unwrap_or_else(|| match args.bitrate {
         _ if args.udp => Bytes::new(DATAGRAM),
         Some(Bitrate { rate, .. }) if rate.bps() > 0 => paced_message(rate),
+        _ if args.blockcount.is_some() => counted,
         _ => usual.block,
     });
     let length = match (args.bytes, args.blockcount) {
         (Some(bytes), _) => Length::Bytes(bytes),
-        (None, Some(count)) => Length::Bytes(Bytes::new(count.saturating_mul(block.get()))),
+        (None, Some(count)) => Length::Bytes(Bytes::new(count.saturating_mul(counted.get()))),
         (None, None) => args.time.map_or(usual.length, |time| Length::Time(time.into())),
     };
     let asked = args.bitrate.map(|bitrate| bitrate.rate);
@@ -352,6 +366,24 @@ fn spec(args: &MeasureArgs) -> TestSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_count_of_messages_is_one_of_iperf3s() {
+        let of = |words: &[&str]| {
+            let words: Vec<_> =
+                ["fullpipe", "measure", "far", "-k", "10"].iter().chain(words).map(Into::into).collect();
+            let crate::args::Command::Measure(args) = crate::args::parse(&words).unwrap().command else {
+                panic!("no measure")
+            };
+            let spec = spec(&args);
+            (spec.length, spec.block.get())
+        };
+        let bytes = |count| Length::Bytes(Bytes::new(count));
+        assert_eq!(of(&[]), (bytes(1_310_720), 131_072));
+        assert_eq!(of(&["-l", "1000"]), (bytes(10_000), 1_000));
+        assert_eq!(of(&["-b", "1M"]), (bytes(1_310_720), 1_448));
+        assert_eq!(of(&["-u"]), (bytes(14_480), 1_448));
+    }
 
     #[test]
     fn a_paced_sender_writes_small_messages() {

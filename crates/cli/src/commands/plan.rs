@@ -42,23 +42,32 @@ fn with<T>(args: &PlanArgs, show: impl FnOnce(&PlatformPlan<'_>) -> Result<T, Fa
     let (platform, known, unread) = target(args)?;
     let packets = packets(args)?;
     let request = request(args, platform, known.as_ref(), &packets);
-    let mut plan = plan_platform(&request);
+    let has_path = args.rate.is_some() || !args.path.is_empty();
+    if args.simulate && !has_path {
+        return Err(Failure::new(
+            Exit::Usage,
+            "--simulate predicts a plan, and there is none without a path; give --rate and --rtt",
+        ));
+    }
+    let mut plan = if has_path { plan_platform(&request) } else { Plan::default() };
     plan.notes.extend(as_a_whole(&args.path, &request));
     plan.notes.splice(0..0, unread);
     let forecast = if args.simulate { Some(forecast::of_plan(&plan, &request)?) } else { None };
     let forecast = forecast.as_ref();
     let Some(folder) = &args.write else {
-        return show(&PlatformPlan { request: &request, plan: &plan, written: None, forecast });
+        return show(&PlatformPlan { request: &request, plan: &plan, written: None, forecast, has_path });
     };
     let export = match args.procedure {
-        Some(ProcedureName::Reset) => reset_procedure(&plan, &request.platform, request.settings)?,
+        Some(ProcedureName::Reset) => {
+            reset_procedure(Some(&plan).filter(|_| has_path), &request.platform, request.settings)?
+        }
         None => export(&plan, &request.platform, request.settings)?,
     };
     let files: Vec<_> =
         export.files.iter().map(|file| (file.name, file.contents.as_slice(), file.executable)).collect();
     ExportFolder::new(folder, args.force)?.write(&files)?;
     let shown = clean(&folder.to_string_lossy()).into_owned();
-    show(&PlatformPlan { request: &request, plan: &plan, written: Some((&export, &shown)), forecast })
+    show(&PlatformPlan { request: &request, plan: &plan, written: Some((&export, &shown)), forecast, has_path })
 }
 
 fn request<'a>(

@@ -213,7 +213,7 @@ pub(crate) const ROWS: &[Row] = &[
     row(
         (21, "000"),
         ("see delayed acknowledgements at work", "\"the latency of the ACK packets\""),
-        "measure HOST --pattern request-response --split -t 2",
+        "measure HOST --pattern request-response --pair 100/100 --split -t 2",
         From::Measured,
         split,
     ),
@@ -227,6 +227,13 @@ pub(crate) const ROWS: &[Row] = &[
     row(
         (23, "000"),
         ("reset, apply anew, measure again", "`netsh interface tcp reset`, restart, script, psping"),
+        "plan --platform windows-11 --procedure reset --write DIR",
+        From::Anywhere,
+        files,
+    ),
+    row(
+        (23, "000"),
+        ("the same, with a plan for the path to apply", "`netsh interface tcp reset`, restart, script, psping"),
         "plan --platform windows-11 --rate 10G --rtt 1ms --procedure reset --write DIR",
         From::Anywhere,
         files,
@@ -347,17 +354,20 @@ fn comparison(found: &Value) -> String {
     let rate = |value: &Value| value.as_f64().map_or_else(|| "?".to_owned(), |bps| format!("{:.0}", bps / 8e6));
     let rows = array(found, "/comparison").iter();
     let sizes = rows.map(|row| {
-        format!("{} B {} -> {} MB/s", row["size"], rate(&row["up_bps"]["before"]), rate(&row["up_bps"]["after"]))
+        let up = &row["up_bps"];
+        let noise = if up["within_noise"] == true { " (within noise)" } else { "" };
+        format!("{} B {} -> {} MB/s{noise}", row["size"], rate(&up["before"]), rate(&up["after"]))
     });
     format!("two sweeps over loopback, nothing changed between: {}", joined(sizes))
 }
 
 fn split(found: &Value) -> String {
-    let latency = &found["exchanges"][0]["latency"];
-    let ms = |key: &str| latency[key].as_f64().unwrap_or_default() / 1e3;
+    let exchange = &found["exchanges"][0];
+    let ms = |us: &Value| us.as_f64().unwrap_or_default() / 1e3;
     format!(
-        "over loopback, requests of one byte: median {:.3} ms, 99th percentile {:.3} ms",
-        ms("p50_us"),
-        ms("p99_us")
+        "over loopback, requests of 100 B in two halves: median {:.2} ms, written at once {:.3} ms; \"{}\"",
+        ms(&exchange["latency"]["p50_us"]),
+        ms(&exchange["at_once_us"]),
+        found["conclusions"][0]["text"].as_str().unwrap_or_default()
     )
 }

@@ -47,12 +47,22 @@ fn queue(case: &Case<'_>, ruling: &Ruling<'_>) -> Option<String> {
         return None;
     }
     let queued = bytes(ruling.rate * (rtt - base) / 8e6);
-    let (rate, factor) = (measured(ruling), rtt / base);
+    let rate = measured(ruling);
+    let times = times(rtt / base);
     let (rtt, base, delay) = (micros(rtt), micros(base), micros(rtt - base));
     Some(format!(
-        "the round trip took {rtt} where the empty path takes {base} (x {factor:.2}): {rate} x {delay} / 8 = {queued} \
+        "the round trip took {rtt} where the empty path takes {base}{times}: {rate} x {delay} / 8 = {queued} \
          queued at the bottleneck"
     ))
+}
+
+/// How often one thing is another. Of what differs by hundreds, as on a path within one machine, that says nothing.
+fn times(factor: f64) -> String {
+    match factor {
+        factor if factor < 10.0 => format!(" (x {factor:.2})"),
+        factor if factor < 100.0 => format!(" (x {factor:.0})"),
+        _ => String::new(),
+    }
 }
 
 fn plateau(case: &Case<'_>, ruling: &Ruling<'_>) -> Option<String> {
@@ -178,4 +188,14 @@ fn retransmitted(case: &Case<'_>) -> String {
 
 fn per_cent_lost(case: &Case<'_>) -> String {
     format!("{:.2} %", case.losses.ratio * 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_often_is_told_as_long_as_it_says_something() {
+        assert_eq!([1.5, 12.34, 907.83].map(times), [" (x 1.50)", " (x 12)", ""]);
+    }
 }

@@ -22,7 +22,7 @@ pub use procedure::reset_procedure;
 use crate::{Address, Catalogue, Change, Family, Plan, Platform, Settings, catalogue::Honoured};
 
 /// The files of one export.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Export {
     /// The files; `README.txt` is the first and tells the order of the others.
     pub files: Vec<ExportFile>,

@@ -14,18 +14,22 @@ const PARAMETER: &str = include_str!("templates/parameter.ps1");
 const MEASURE: &str = include_str!("templates/procedure_measure.cmd");
 const README: &str = include_str!("templates/procedure_readme.txt");
 
-/// The files of the procedure, and those of the plan that is applied after the restart.
+/// The files of the procedure, and those of the plan that is applied after the restart, where there is one.
 ///
 /// # Errors
 ///
 /// Where the plan can't be exported, or the platform is none that has such a reset.
-pub fn reset_procedure(plan: &Plan, platform: &Platform, settings: Option<&Settings>) -> Result<Export, ExportError> {
+pub fn reset_procedure(
+    plan: Option<&Plan>,
+    platform: &Platform,
+    settings: Option<&Settings>,
+) -> Result<Export, ExportError> {
     let vista =
         crate::Catalogue::for_family(Family::Windows).and_then(|all| all.is_at_least(&platform.version, "vista"));
     if platform.family != Family::Windows || vista == Some(false) {
         return Err(ExportError::NoProcedure { platform: platform.to_string() });
     }
-    let mut export = export(plan, platform, settings)?;
+    let mut export = plan.map_or_else(|| Ok(Export::default()), |plan| export(plan, platform, settings))?;
     // Its README tells of the plan's files alone.
     for file in &mut export.files {
         if file.name == "README.txt" {
@@ -33,14 +37,18 @@ pub fn reset_procedure(plan: &Plan, platform: &Platform, settings: Option<&Setti
         }
     }
     let scripts: Vec<&str> = export.files.iter().map(|file| file.name).collect();
-    let apply = if scripts.contains(&"fullpipe.ps1") {
-        "powershell -ExecutionPolicy Bypass -File fullpipe.ps1, as an administrator"
+    let own = "your own script, if you have one";
+    let apply = if plan.is_none() {
+        format!("{own} (`fullpipe plan` with --rate and --rtt of the path writes one into such a folder, too)")
+    } else if scripts.contains(&"fullpipe.ps1") {
+        "powershell -ExecutionPolicy Bypass -File fullpipe.ps1, as an administrator".to_owned()
     } else if scripts.contains(&"fullpipe-netsh.cmd") {
-        "fullpipe-netsh.cmd, as an administrator"
+        "fullpipe-netsh.cmd, as an administrator".to_owned()
     } else {
-        "the plan sets nothing here (PLAN.txt says why); apply your own script, if you have one"
+        format!("the plan sets nothing here (PLAN.txt says why); apply {own}")
     };
-    let readme = README.replace("@PLATFORM@", &super::quote::one_line(&platform.to_string())).replace("@APPLY@", apply);
+    let readme =
+        README.replace("@PLATFORM@", &super::quote::one_line(&platform.to_string())).replace("@APPLY@", &apply);
     let files = [
         ("README.txt", "the steps, in their order", readme),
         ("1-save.cmd", "saves what is there into the folder `before`; changes nothing", SAVE.to_owned()),
@@ -72,7 +80,7 @@ mod tests {
     use super::*;
 
     fn files(platform: &str) -> Result<Export, ExportError> {
-        reset_procedure(&Plan::default(), &platform.parse().unwrap(), None)
+        reset_procedure(Some(&Plan::default()), &platform.parse().unwrap(), None)
     }
 
     #[test]
@@ -152,6 +160,18 @@ mod tests {
         }
         let (templates, _) = text.split_once("function Get-Key").unwrap();
         assert!(!templates.contains("$saved.$name"), "{templates}");
+    }
+
+    #[test]
+    fn without_a_plan_the_folder_has_the_steps_alone() {
+        let export = reset_procedure(None, &"windows-11".parse().unwrap(), None).unwrap();
+        let names: Vec<&str> = export.files.iter().map(|file| file.name).collect();
+        assert!(names.contains(&"3-reset.cmd") && !names.contains(&"PLAN.txt"), "{names:?}");
+        let readme = export.files[0].text();
+        assert!(
+            readme.contains("Apply") && readme.contains("your own script") && !readme.contains("PLAN.txt"),
+            "{readme}"
+        );
     }
 
     #[test]

@@ -300,7 +300,7 @@ fn the_scripts_are_powershell_by_its_grammar() {
 
 #[test]
 fn the_way_back_of_the_reset_is_powershell_by_its_grammar() {
-    let export = reset_procedure(&Plan::default(), &"windows-11".parse().unwrap(), None).unwrap();
+    let export = reset_procedure(Some(&Plan::default()), &"windows-11".parse().unwrap(), None).unwrap();
     let script = file(&export, "back.ps1").text();
     let found = kinds(&parsed(&script));
     assert!(!found.contains_key("ERROR") && !found.contains_key("missing"), "{found:?}");

@@ -250,7 +250,7 @@ fn notes(draft: &mut Draft<'_>, window: Bytes, by_policy: bool) {
         "an application that sets SO_RCVBUF or SO_SNDBUF switches automatic sizing off for its sockets; it then has to ask for {window} or more, before it connects"
     ));
     draft.note("TcpWindowSize, GlobalMaxTcpWindowSize and Tcp1323Opts in the registry do nothing here: they ended with Server 2003".to_owned());
-    draft.note("where tuning changed nothing, other settings may be in the way: save what is there, `netsh interface tcp reset`, restart, apply this again and measure again (`fullpipe plan --procedure reset` writes that as a folder); the reset is no undo, and neither is `netsh int ip reset`".to_owned());
+    draft.note(format!("where tuning changed nothing, other settings may be in the way: save what is there, `netsh interface tcp reset`, restart, apply this again and measure again (`fullpipe plan --platform {} --procedure reset --write DIR` writes that as a folder); the reset is no undo, and neither is `netsh int ip reset`", draft.platform));
     if !draft.is_at_least("7") {
         draft.note(
             "this version sizes no send buffer by itself: an application has to set SO_SNDBUF, or send overlapped"

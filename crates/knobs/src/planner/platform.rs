@@ -144,7 +144,7 @@ pub(super) struct Draft<'a> {
     /// The payload of a full segment.
     pub(super) segment: u64,
     settings: Option<&'a Settings>,
-    platform: &'a Platform,
+    pub(super) platform: &'a Platform,
     catalogue: Option<&'static Catalogue>,
 }
 

@@ -206,7 +206,7 @@ fn change(draft: &mut Draft<'_>, [template, parameter]: [&str; 2], to: String, r
         return;
     }
     if honoured == Some(Honoured::ReadOnly) {
-        draft.note(format!("{knob}: {reason}; it should be {to}, but is read-only on this version: `netsh interface tcp reset` and a restart put it back to Windows' own value (save what is there first: `fullpipe plan --procedure reset`)"));
+        draft.note(format!("{knob}: {reason}; it should be {to}, but is read-only on this version: `netsh interface tcp reset` and a restart put it back to Windows' own value (save what is there first: `fullpipe plan --platform {} --procedure reset --write DIR` writes all of that)", draft.platform));
         return;
     }
     draft.ask(Ask { knob, to: Some(to), reason, arithmetic: String::new(), memory: None });

@@ -103,6 +103,8 @@ fn report(spec: &ExchangeSpec, asked: &Asked, transactions: u64, own: &EndReport
         seconds: asked.seconds,
         per_second: transactions as f64 / asked.seconds.max(1e-6),
         latency: Latency::from_times(&asked.times),
+        at_once_us: None,
+        delayed: None,
         connecting: Latency::from_times(&asked.connecting),
         asking: Latency::from_times(&asked.asking),
         own_processor: asked.processor,

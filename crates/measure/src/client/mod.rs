@@ -4,6 +4,7 @@
 //! runs tests on connections of their own. Against a foreign iperf3 server there is no conversation, only tests.
 
 mod exchange;
+mod iperf2;
 mod load;
 mod session;
 mod survey;
@@ -25,7 +26,7 @@ use crate::{
     auth::Credentials,
     control::Control,
     error::{MeasureError, clean},
-    exchange::{ExchangeReport, ExchangeSpec},
+    exchange::{ExchangeReport, ExchangeSpec, delayed_part},
     measurement::{Measurement, PeerKind, summary},
     mtu,
     patience::Patience,
@@ -93,6 +94,10 @@ struct Talk {
     control: Control,
     hello: Hello,
 }
+
+/// How long requests are written at once for comparison, beside those in two halves.
+const AT_ONCE_LEAST: Duration = Duration::from_millis(60);
+const AT_ONCE_MOST: Duration = Duration::from_millis(500);
 
 impl Client {
     /// Connects with the usual deadlines.
@@ -229,7 +234,7 @@ impl Client {
         let patience = self.options.answer;
         let rtt = match self.idle_rtt {
             Some(rtt) => rtt,
-            None => self.ping(3)?,
+            None => self.ping(survey::PINGS)?,
         };
         let control = self.control("the path MTU")?;
         let report = mtu::probe(control, Duration::from(rtt.p50_us), patience)?;
@@ -297,7 +302,19 @@ impl Client {
         progress: &mut (dyn FnMut(u64) + Send),
     ) -> Result<ExchangeReport, MeasureError> {
         spec.check()?;
-        exchange::run(self, spec, cancel, progress).map(|(report, _)| report)
+        if !spec.split || spec.nodelay {
+            return exchange::run(self, spec, cancel, progress).map(|(report, _)| report);
+        }
+        // What waits for an acknowledgement shows beside the same requests, written at once.
+        let time = (spec.time / 10).clamp(AT_ONCE_LEAST, AT_ONCE_MOST).min(spec.time);
+        let at_once = ExchangeSpec { split: false, nodelay: true, time, every: None, ..*spec };
+        let at_once = exchange::run(self, &at_once, cancel, &mut |_| ())?.0.latency;
+        let (report, asked) = exchange::run(self, spec, cancel, progress)?;
+        Ok(ExchangeReport {
+            at_once_us: at_once.map(|latency| latency.p50_us),
+            delayed: at_once.and_then(|latency| delayed_part(&asked.times, latency.min_us)),
+            ..report
+        })
     }
 
     /// Ends the conversation with a word, so that the far end's request handler knows that nothing was lost.

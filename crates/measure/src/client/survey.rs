@@ -17,17 +17,23 @@ use crate::{
     spec::{Direction, Length, TestDirection, TestSpec},
 };
 
-/// What one message size costs and carries.
+/// What one message size costs and carries: medians of several rounds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SizeRow {
     /// The size of a message, which is of one write.
     pub size: Bytes,
+    /// How many rounds measured it.
+    pub rounds: u32,
     /// From here to the host.
     pub up: SizeSide,
     /// From the host to here.
     pub down: SizeSide,
     /// A message of this size and an answer of one byte, small writes leaving at once; absent with a foreign server.
     pub round_trip_us: Option<f64>,
+    /// Of the quickest round; absent where there were too few to tell.
+    pub round_trip_low_us: Option<f64>,
+    /// Of the slowest.
+    pub round_trip_high_us: Option<f64>,
     /// The same where the message is written in two halves and Nagle's algorithm is on: the second half waits for the
     /// acknowledgement of the first, and that for the delay of the receiver's.
     pub split_us: Option<f64>,
@@ -40,6 +46,10 @@ pub struct SizeRow {
 pub struct SizeSide {
     /// Payload rate, as the receiver counted.
     pub rate_bps: Option<Rate>,
+    /// Of the slowest round; absent where there were too few to tell.
+    pub low_bps: Option<Rate>,
+    /// Of the fastest.
+    pub high_bps: Option<Rate>,
     /// Messages in a second.
     pub messages_per_second: Option<f64>,
     /// Processor seconds of this end's process per 10^9 B.
@@ -90,7 +100,9 @@ type RowDone<'a, Row> = &'a mut (dyn FnMut(&Row, usize) + Send);
 
 impl Client {
     /// Runs a test of each direction with every message size; round trips, too, where the server is ours. `spec` gives
-    /// all but the size. A caller that cancels gets the rows that are complete.
+    /// all but the size. The time of a test is divided over several rounds, each of which takes every size in turn, so that
+    /// what changes meanwhile meets all sizes, and shows as a spread. `done` gets each round of each size; a caller that
+    /// cancels gets what the complete ones found.
     ///
     /// # Errors
     /// Those of [`Client::run`].
@@ -101,37 +113,59 @@ impl Client {
         cancel: &AtomicBool,
         done: RowDone<'_, SizeRow>,
     ) -> Result<Vec<SizeRow>, MeasureError> {
-        let mut rows = Vec::new();
-        for &size in sizes {
-            let [up, down] = [TestDirection::Up, TestDirection::Down].map(|direction| {
-                let spec = TestSpec { block: size, direction, pings: 0, ..spec.clone() };
-                self.run(&spec, cancel, &mut |_| ()).map(|measurement| side(&measurement, size))
-            });
-            let (up, down) = (up?, down?);
-            let mut row = SizeRow { size, up, down, round_trip_us: None, split_us: None, split_delayed: None };
-            if self.kind == PeerKind::Fullpipe && !cancel.load(Ordering::Relaxed) {
-                let whole = Latency::from_times(&self.ask_with(size, false, cancel)?.times);
-                let split = self.ask_with(size, true, cancel)?.times;
-                row.round_trip_us = whole.map(|latency| latency.p50_us);
-                row.split_us = Latency::from_times(&split).map(|latency| latency.p50_us);
-                // The quickest of the whole messages waited for nothing.
-                row.split_delayed = whole.filter(|_| !split.is_empty()).map(|whole| {
-                    let quick = Duration::from_secs_f64(whole.min_us / 1e6);
-                    exchange::delayed(&split, quick) as f64 / split.len() as f64
-                });
-            }
-            if cancel.load(Ordering::Relaxed) {
-                break;
-            }
-            done(&row, sizes.len());
-            rows.push(row);
+        if self.kind == PeerKind::Fullpipe && self.idle_rtt.is_none() {
+            self.ping(PINGS)?;
         }
-        Ok(rows)
+        let spec = TestSpec { length: self.of_round(spec.length), ..spec.clone() };
+        let mut found: Vec<Vec<SizeRow>> = vec![Vec::new(); sizes.len()];
+        'rounds: for round in 1..=ROUNDS {
+            for (&size, rounds) in sizes.iter().zip(&mut found) {
+                let row = self.one_size(&spec, size, round == ROUNDS, cancel)?;
+                if cancel.load(Ordering::Relaxed) {
+                    break 'rounds;
+                }
+                done(&row, sizes.len() * ROUNDS as usize);
+                rounds.push(row);
+            }
+        }
+        Ok(found.iter().filter_map(|rounds| SizeRow::of_rounds(rounds)).collect())
+    }
+
+    /// The part of a test's time that a round takes.
+    fn of_round(&self, length: Length) -> Length {
+        let Length::Time(time) = length else { return length };
+        let slow_start = self.idle_rtt.map_or(Duration::ZERO, |rtt| Duration::from(rtt.p50_us) * ROUND_TRIPS);
+        Length::Time((time / ROUNDS).max(slow_start.min(time)).max(Duration::from_millis(1)))
+    }
+
+    fn one_size(
+        &mut self,
+        spec: &TestSpec,
+        size: Bytes,
+        split: bool,
+        cancel: &AtomicBool,
+    ) -> Result<SizeRow, MeasureError> {
+        let [up, down] = [TestDirection::Up, TestDirection::Down].map(|direction| {
+            let spec = TestSpec { block: size, direction, pings: 0, ..spec.clone() };
+            self.run(&spec, cancel, &mut |_| ()).map(|measurement| side(&measurement, size))
+        });
+        let mut row = SizeRow::of_round(size, up?, down?);
+        if self.kind != PeerKind::Fullpipe || cancel.load(Ordering::Relaxed) {
+            return Ok(row);
+        }
+        let whole = Latency::from_times(&self.ask_with(size, false, cancel)?.times);
+        row.round_trip_us = whole.map(|latency| latency.p50_us);
+        if split && !cancel.load(Ordering::Relaxed) {
+            let times = self.ask_with(size, true, cancel)?.times;
+            row.split_us = Latency::from_times(&times).map(|latency| latency.p50_us);
+            row.split_delayed = whole.and_then(|whole| exchange::delayed_part(&times, whole.min_us));
+        }
+        Ok(row)
     }
 
     fn ask_with(&self, size: Bytes, split: bool, cancel: &AtomicBool) -> Result<Asked, MeasureError> {
         // A delayed acknowledgement takes 40 ms on Linux and 200 ms elsewhere: enough of these for a median.
-        let time = Duration::from_millis(if split { 1_000 } else { 300 });
+        let time = Duration::from_millis(if split { 1_000 } else { 60 });
         let spec = ExchangeSpec { request: size, split, nodelay: !split, time, ..ExchangeSpec::default() };
         super::exchange::run(self, &spec, cancel, &mut |_| ()).map(|(_, asked)| asked)
     }
@@ -203,6 +237,95 @@ impl Client {
     }
 }
 
+/// Enough to know a path's round trip without load.
+pub(super) const PINGS: u32 = 3;
+
+/// How often a sweep over message sizes measures each of them.
+const ROUNDS: u32 = 5;
+
+/// So many rounds have a range that tells something of the noise.
+const ENOUGH: usize = 3;
+
+/// A round lasts at least so many round trips, where the test is so long: slow start is a small part of it.
+const ROUND_TRIPS: u32 = 20;
+
+impl SizeRow {
+    /// What one round found of a size.
+    fn of_round(size: Bytes, up: SizeSide, down: SizeSide) -> Self {
+        Self {
+            size,
+            rounds: 1,
+            up,
+            down,
+            round_trip_us: None,
+            round_trip_low_us: None,
+            round_trip_high_us: None,
+            split_us: None,
+            split_delayed: None,
+        }
+    }
+
+    /// The medians of all rounds of a size, and how far these were apart.
+    fn of_rounds(rounds: &[Self]) -> Option<Self> {
+        let of = |of: fn(&Self) -> Option<f64>| Spread::new(rounds.iter().filter_map(of));
+        let side = |of: fn(&Self) -> &SizeSide| SizeSide::of_rounds(&rounds.iter().map(of).collect::<Vec<_>>());
+        let trip = of(|round| round.round_trip_us);
+        Some(Self {
+            size: rounds.first()?.size,
+            rounds: u32::try_from(rounds.len()).unwrap_or(u32::MAX),
+            up: side(|round| &round.up),
+            down: side(|round| &round.down),
+            round_trip_us: trip.median,
+            round_trip_low_us: trip.low,
+            round_trip_high_us: trip.high,
+            split_us: of(|round| round.split_us).median,
+            split_delayed: of(|round| round.split_delayed).median,
+        })
+    }
+}
+
+impl SizeSide {
+    fn of_rounds(rounds: &[&Self]) -> Self {
+        let of = |of: fn(&Self) -> Option<f64>| Spread::new(rounds.iter().filter_map(|round| of(round)));
+        let whole = |bps: Option<f64>| bps.map(|bps| Rate::from_bps(bps.round() as u64));
+        let rate = of(|side| side.rate_bps.map(|rate| rate.bps() as f64));
+        Self {
+            rate_bps: whole(rate.median),
+            low_bps: whole(rate.low),
+            high_bps: whole(rate.high),
+            messages_per_second: of(|side| side.messages_per_second).median,
+            own_seconds_per_gb: of(|side| side.own_seconds_per_gb).median,
+            far_seconds_per_gb: of(|side| side.far_seconds_per_gb).median,
+            retransmits: rounds.iter().map(|side| side.retransmits).sum(),
+            window_share: of(|side| side.window_share).median,
+            buffer_share: of(|side| side.buffer_share).median,
+        }
+    }
+}
+
+/// A figure of several rounds.
+struct Spread {
+    median: Option<f64>,
+    /// The least and the most, where there are enough rounds.
+    low: Option<f64>,
+    high: Option<f64>,
+}
+
+impl Spread {
+    fn new(figures: impl Iterator<Item = f64>) -> Self {
+        let mut sorted: Vec<f64> = figures.collect();
+        sorted.sort_by(f64::total_cmp);
+        let at = |place: usize| sorted.get(place).copied();
+        let (first, last) = (sorted.len().saturating_sub(1) / 2, sorted.len() / 2);
+        let is_enough = sorted.len() >= ENOUGH;
+        Self {
+            median: at(first).zip(at(last)).map(|(first, last)| f64::midpoint(first, last)),
+            low: sorted.first().copied().filter(|_| is_enough),
+            high: sorted.last().copied().filter(|_| is_enough),
+        }
+    }
+}
+
 /// Enough for full segments, and no load.
 const LITTLE: Rate = Rate::from_bps(4_000_000);
 
@@ -212,6 +335,8 @@ fn side(measurement: &Measurement, size: Bytes) -> SizeSide {
     let per_gb = |cpu: &Cpu| (gigabytes > 0.0).then(|| cpu.percent() / 100.0 * direction.seconds / gigabytes);
     SizeSide {
         rate_bps: direction.rate_bps,
+        low_bps: None,
+        high_bps: None,
         messages_per_second: direction.rate_bps.map(|rate| rate.bps() as f64 / 8.0 / size.get().max(1) as f64),
         own_seconds_per_gb: per_gb(&measurement.own_cpu),
         far_seconds_per_gb: measurement.far_cpu.as_ref().and_then(per_gb),
@@ -230,4 +355,40 @@ fn share(direction: &DirectionMeasurement, of: impl Fn(&SenderSample) -> Option<
         busy += sample.busy_us?.get();
     }
     (busy > 0).then(|| part as f64 / busy as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round(mbps: u64, trip_us: Option<f64>) -> SizeRow {
+        let side = SizeSide {
+            rate_bps: Some(Rate::from_bps(mbps * 1_000_000)),
+            retransmits: Some(1),
+            window_share: Some(0.5),
+            ..SizeSide::default()
+        };
+        SizeRow { round_trip_us: trip_us, ..SizeRow::of_round(Bytes::new(4_096), side, SizeSide::default()) }
+    }
+
+    #[test]
+    fn rounds_become_their_medians_and_their_range() {
+        let rounds = [300, 100, 900, 200, 400].map(|mbps| round(mbps, Some(mbps as f64)));
+        let row = SizeRow::of_rounds(&rounds).unwrap();
+        let mbps = |rate: Option<Rate>| rate.map(|rate| rate.bps() / 1_000_000);
+        assert_eq!([row.up.rate_bps, row.up.low_bps, row.up.high_bps].map(mbps), [Some(300), Some(100), Some(900)]);
+        assert_eq!(
+            (row.round_trip_us, row.round_trip_low_us, row.round_trip_high_us),
+            (Some(300.0), Some(100.0), Some(900.0))
+        );
+        assert_eq!((row.rounds, row.up.retransmits, row.down.rate_bps), (5, Some(5), None));
+    }
+
+    #[test]
+    fn two_rounds_have_a_median_and_tell_nothing_of_the_noise() {
+        let row = SizeRow::of_rounds(&[round(100, None), round(300, Some(7.0))]).unwrap();
+        assert_eq!((row.up.rate_bps, row.up.low_bps), (Some(Rate::from_bps(200_000_000)), None));
+        assert_eq!((row.round_trip_us, row.round_trip_low_us), (Some(7.0), None));
+        assert_eq!(SizeRow::of_rounds(&[]), None);
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket},
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket},
     sync::atomic::{AtomicBool, Ordering},
     thread,
     time::{Duration, Instant, SystemTime},
@@ -12,7 +12,7 @@ use fullpipe_probe::is_pause;
 use fullpipe_units::{Bytes, Micros, Rate};
 use socket2::{SockRef, Socket};
 
-use super::{Agreed, Client, session};
+use super::{Agreed, Client, iperf2, session};
 use crate::{
     control::Control,
     error::MeasureError,
@@ -63,8 +63,13 @@ pub(super) fn run(
     cancel: &AtomicBool,
     progress: Report<'_>,
 ) -> Result<Measurement, MeasureError> {
-    if client.kind == PeerKind::Iperf3 {
-        spec.check_foreign()?;
+    match client.kind {
+        PeerKind::Fullpipe => {}
+        PeerKind::Iperf3 => spec.check_foreign()?,
+        PeerKind::Iperf2 => {
+            iperf2::check(spec)?;
+            return run_alone(client, spec, effort, cancel, progress);
+        }
     }
     host::allow_files(u64::from(spec.streams) * 2);
     progress(phase(Phase::Idle, spec));
@@ -82,7 +87,7 @@ pub(super) fn run(
     let local_ends = lanes.local_ends();
     let mut moving = lanes.start(spec, effort).map_err(failed)?;
 
-    let ending = watch(client, spec, cancel, &mut control, moving.as_mut(), progress)?;
+    let ending = watch(client, spec, cancel, Some(&mut control), moving.as_mut(), progress)?;
     progress(phase(Phase::Finishing, spec));
     let own = moving.stop();
     let outcome = finish(client, &mut control, &own);
@@ -122,6 +127,47 @@ pub(super) fn run(
         directions: accounts.directions(),
         cancelled: ending == Ending::Cancelled,
         warnings,
+    })
+}
+
+/// A test with a server that says nothing: what its kernel acknowledges is all that is known.
+fn run_alone(
+    client: &Client,
+    spec: &TestSpec,
+    effort: Effort,
+    cancel: &AtomicBool,
+    progress: Report<'_>,
+) -> Result<Measurement, MeasureError> {
+    host::allow_files(u64::from(spec.streams) * 2);
+    progress(phase(Phase::Connecting, spec));
+    let started = SystemTime::now();
+    let cookie = session::cookie(client.peer)?;
+    let lanes = Lanes::open(client, spec, &cookie, cancel)?;
+    let failed = |source| MeasureError::Io { peer: client.peer, operation: "starting the transfer", source };
+    let local_ends = lanes.local_ends();
+    let streams = lanes.streams().map_err(failed)?;
+    let mut moving = lanes.start(spec, effort).map_err(failed)?;
+    let ending = watch(client, spec, cancel, None, moving.as_mut(), progress)?;
+    progress(phase(Phase::Finishing, spec));
+    let own = moving.stop();
+    iperf2::take_leave(&streams, Patience::new(client.options.answer));
+    moving.release(false);
+    let accounts =
+        Accounts { own, far: None, results: None, peer_name: &client.peer_name(), idle_rtt: None, path_mtu: [None; 2] };
+    Ok(Measurement {
+        peer: client.peer,
+        peer_kind: client.kind,
+        started,
+        cookie: cookie.to_string(),
+        local_ends,
+        server_output: None,
+        far_cpu: None,
+        own_cpu: Cpu::of_report(&accounts.own),
+        own_push: accounts.own.push.clone(),
+        far_push: None,
+        directions: accounts.directions(),
+        cancelled: ending == Ending::Cancelled,
+        warnings: vec!["an iperf 2 server gives no account: the figures are of what it acknowledged".to_owned()],
     })
 }
 
@@ -260,6 +306,11 @@ impl Lanes {
         of_role(Role::Send).chain(of_role(Role::Receive)).filter_map(|lane| lane.stream.local_addr().ok()).collect()
     }
 
+    fn streams(&self) -> io::Result<Vec<TcpStream>> {
+        let Self::Tcp(lanes) = self else { return Ok(Vec::new()) };
+        lanes.iter().map(|lane| lane.stream.try_clone()).collect()
+    }
+
     fn start(self, spec: &TestSpec, effort: Effort) -> io::Result<Box<dyn Flow>> {
         Ok(match self {
             Self::Tcp(lanes) => Box::new(Moving::start(lanes, &manner(spec, effort))?),
@@ -375,10 +426,12 @@ fn open_lane(
 ) -> Result<Lane, MeasureError> {
     let peer = client.peer;
     let stream = target::connect(peer, patience, |socket| prepare(socket, spec, role))?;
-    let mut preamble = cookie.as_bytes().to_vec();
-    if client.kind == PeerKind::Fullpipe {
-        preamble.extend_from_slice(&u16::try_from(index).unwrap_or(u16::MAX).to_be_bytes());
-    }
+    let index_bytes = u16::try_from(index).unwrap_or(u16::MAX).to_be_bytes();
+    let preamble = match client.kind {
+        PeerKind::Fullpipe => [cookie.as_bytes().as_slice(), &index_bytes].concat(),
+        PeerKind::Iperf3 => cookie.as_bytes().to_vec(),
+        PeerKind::Iperf2 => iperf2::header(spec, peer).to_vec(),
+    };
     let mut raw = Control::new(stream, peer)?;
     raw.write_all(&preamble, patience, SETTING_UP)?;
     let stream = raw.into_stream();
@@ -437,12 +490,12 @@ pub(super) fn ended_by(control: &mut Control, state: State, operation: &'static 
     }
 }
 
-/// Waits for the end of the transfer and tells of its progress.
+/// Waits for the end of the transfer and tells of its progress; without `control` nobody tells why it broke off.
 fn watch(
     client: &Client,
     spec: &TestSpec,
     cancel: &AtomicBool,
-    control: &mut Control,
+    mut control: Option<&mut Control>,
     moving: &mut dyn Flow,
     progress: Report<'_>,
 ) -> Result<Ending, MeasureError> {
@@ -475,8 +528,15 @@ fn watch(
             return Err(MeasureError::Stalled { peer: client.peer, after: client.options.stall });
         }
         let wait = if moving.failure().is_some() { Duration::from_secs(1) } else { rest(spec, moving, last.at) };
-        match control.poll_state(wait)? {
-            Some(state) => return Err(ended_by(control, state, "the transfer")),
+        let said = match control.as_deref_mut() {
+            Some(control) => control.poll_state(wait)?.map(|state| ended_by(control, state, "the transfer")),
+            None => {
+                thread::sleep(if moving.failure().is_some() { Duration::ZERO } else { wait });
+                None
+            }
+        };
+        match said {
+            Some(ended) => return Err(ended),
             // The server had a second to say why.
             None if moving.failure().is_some() => {
                 return Err(MeasureError::Closed { peer: client.peer, operation: "the transfer" });

@@ -164,7 +164,7 @@ impl Asking<'_> {
         let patience = Patience::new(Duration::from_secs(5)).unless(self.stop);
         let stream = target::connect(self.peer, patience, |_| Ok(())).map_err(io::Error::other)?;
         let connected = began.elapsed();
-        stream.set_nodelay(true)?;
+        stream.set_nodelay(self.spec.nodelay)?;
         stream.set_read_timeout(Some(WAKE_EVERY))?;
         write_all(&stream, self.cookie.as_bytes(), || self.stopped())?;
         exchange.once(&stream, || self.stopped())?;

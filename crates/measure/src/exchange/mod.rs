@@ -91,6 +91,9 @@ impl ExchangeSpec {
                 return refuse(field, bytes.to_string(), "1 B to 16 MiB are possible");
             }
         }
+        if self.split && self.request.get() < 2 {
+            return refuse("the request", self.request.to_string(), "two halves take 2 B or more");
+        }
         if !(1..=MAX_STREAMS).contains(&self.streams) {
             return refuse("the number of streams", self.streams.to_string(), "1 to 128 are possible");
         }
@@ -130,6 +133,10 @@ pub struct ExchangeReport {
     pub per_second: f64,
     /// From the first byte of a request to the last of its response.
     pub latency: Option<Latency>,
+    /// Half of the same requests took longer written at once: where they were written in two halves with Nagle's algorithm.
+    pub at_once_us: Option<f64>,
+    /// The part of the requests in two halves that waited for a delayed acknowledgement, 0 to 1.
+    pub delayed: Option<f64>,
     /// Of the handshake of each connection, where each request had its own.
     pub connecting: Option<Latency>,
     /// Of the request alone, after that handshake.
@@ -198,6 +205,12 @@ pub const DELAYED: Duration = Duration::from_millis(30);
 pub(crate) fn delayed(times: &Times, quick: Duration) -> u64 {
     let from = u64::try_from((quick + DELAYED).as_nanos()).unwrap_or(LONGEST_NS);
     times.count_between(from.min(LONGEST_NS), LONGEST_NS)
+}
+
+/// The part of them that waited for a delayed acknowledgement, where `least_us` is what it takes without one.
+pub(crate) fn delayed_part(times: &Times, least_us: f64) -> Option<f64> {
+    let quick = Duration::from_secs_f64(least_us / 1e6);
+    (!times.is_empty()).then(|| delayed(times, quick) as f64 / times.len() as f64)
 }
 
 /// Of the shortest 95 %.

@@ -4,6 +4,7 @@
 //! deadline. A cookie that is known belongs to a test that waits for data connections; any other opens a session.
 
 mod event;
+mod iperf2;
 mod output;
 mod session;
 mod sources;
@@ -25,6 +26,7 @@ use std::{
 pub use event::{ServerEvent, TestFigures};
 use fullpipe_diagnose::SynFacts;
 use fullpipe_units::{Bytes, Network, Rate};
+use session::Seat;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use sources::{Kind, Sources};
 use tracing::{Level, debug};
@@ -186,6 +188,14 @@ struct Entrance {
     answers: Arc<Answers>,
 }
 
+/// Whom a connection is of.
+enum Arrived {
+    /// A client of iperf3's protocol.
+    Client { control: Control, cookie: Cookie, syn: Option<SynFacts> },
+    /// One of iperf 2, and how it opened.
+    Iperf2 { stream: TcpStream, first: [u8; COOKIE_LEN] },
+}
+
 /// A data connection on its way to its test.
 pub(crate) struct Arrival {
     /// In the order in which the kernel completed the handshakes: streams are known by that alone.
@@ -291,6 +301,11 @@ impl Server {
     fn greet(&self, stream: TcpStream, peer: SocketAddr, order: u64, stop: &AtomicBool) {
         let begin = Instant::now();
         let arrived = self.cookie_of(stream, peer, stop);
+        if let Ok(Arrived::Iperf2 { stream, first }) = arrived {
+            self.hall.guests.fetch_sub(1, Ordering::Relaxed);
+            self.hall.sources.known(order);
+            return self.serve_iperf2(&stream, peer, &first, stop);
+        }
         self.hall.guests.fetch_sub(1, Ordering::Relaxed);
         self.hall.sources.known(order);
         if matches!(arrived, Err(MeasureError::NotAClient { .. })) {
@@ -299,8 +314,8 @@ impl Server {
             self.hall.sources.penalise(peer.ip(), penalty, Instant::now());
         }
         let (control, cookie, syn) = match arrived {
-            Ok(arrived) => arrived,
-            Err(MeasureError::Cancelled) => return,
+            Ok(Arrived::Client { control, cookie, syn }) => (control, cookie, syn),
+            Ok(Arrived::Iperf2 { .. }) | Err(MeasureError::Cancelled) => return,
             Err(error) => return self.log(&failed(peer, &error)),
         };
         // Half of all places for one address at the most, so that there is always one for another.
@@ -349,12 +364,7 @@ impl Server {
         }
     }
 
-    fn cookie_of(
-        &self,
-        stream: TcpStream,
-        peer: SocketAddr,
-        stop: &AtomicBool,
-    ) -> Result<(Control, Cookie, Option<SynFacts>), MeasureError> {
+    fn cookie_of(&self, stream: TcpStream, peer: SocketAddr, stop: &AtomicBool) -> Result<Arrived, MeasureError> {
         let failed = |source| MeasureError::Io { peer, operation: "preparing an accepted connection", source };
         stream.set_nonblocking(false).map_err(failed)?;
         target::guard_against_vanished_peer(&SockRef::from(&stream).try_clone().map_err(failed)?).map_err(failed)?;
@@ -374,8 +384,39 @@ impl Server {
                 }
             }
         }
-        let cookie = Cookie::received(bytes).map_err(|foreign| MeasureError::NotAClient { peer, foreign })?;
-        Ok((control, cookie, syn))
+        match Cookie::received(bytes) {
+            Ok(cookie) => Ok(Arrived::Client { control, cookie, syn }),
+            Err(Foreign::Iperf2) => Ok(Arrived::Iperf2 { stream: control.into_stream(), first: bytes }),
+            Err(foreign) => Err(MeasureError::NotAClient { peer, foreign }),
+        }
+    }
+
+    /// A connection of iperf 2 is a test of its own. It has no name to show.
+    fn serve_iperf2(&self, stream: &TcpStream, peer: SocketAddr, first: &[u8; COOKIE_LEN], stop: &AtomicBool) {
+        if self.options.users.is_some() {
+            let text = "turned away: an iperf 2, which has no names and passwords; use iperf3 or fullpipe there";
+            return self.log(&ServerEvent::with_peer(Level::WARN, TURNED_AWAY, peer, text));
+        }
+        let (_, share) = self.options.shares();
+        let place = self.hall.sources.take(Kind::Test, peer.ip(), share);
+        let seat = place.and_then(|place| Some((Seat::take(&self.hall.tests, self.options.max_clients)?, place)));
+        let Some(_seat) = seat else {
+            return self.log(&ServerEvent::with_peer(Level::WARN, TURNED_AWAY, peer, TOO_MANY));
+        };
+        let opening = iperf2::Opening::read(first);
+        let event = match iperf2::serve(stream, opening, first.len(), (&self.options, stop)) {
+            Ok((figures, stopped)) => {
+                let ended = stopped.map_or_else(String::new, |why| format!("; ended: {why}"));
+                let event = ServerEvent::with_peer(Level::INFO, "test_ended", peer, &format!("{figures}{ended}"));
+                ServerEvent { test: Some(figures), ..event }
+            }
+            Err(source) => failed(peer, &MeasureError::Io { peer, operation: "a test of iperf 2", source }),
+        };
+        self.log(&event);
+        self.hall.tested.fetch_add(1, Ordering::Relaxed);
+        if self.options.one_off && self.hall.sessions().is_empty() {
+            self.hall.is_over.store(true, Ordering::Relaxed);
+        }
     }
 
     fn serve(

@@ -431,10 +431,10 @@ impl<'a> Session<'a> {
 }
 
 /// One of the places for tests, or for conversations; dropping it gives it back.
-struct Seat<'a>(&'a AtomicUsize);
+pub(super) struct Seat<'a>(&'a AtomicUsize);
 
 impl<'a> Seat<'a> {
-    fn take(room: &'a AtomicUsize, places: usize) -> Option<Self> {
+    pub(super) fn take(room: &'a AtomicUsize, places: usize) -> Option<Self> {
         let seat = Self(room);
         // Where there was no place, dropping the seat takes the count back.
         (room.fetch_add(1, Ordering::Relaxed) < places).then_some(seat)

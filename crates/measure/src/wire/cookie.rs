@@ -66,7 +66,7 @@ mod tests {
         web[..16].copy_from_slice(b"GET / HTTP/1.1\r\n");
         assert_eq!(Cookie::received(web), Err(Foreign::Http));
         let mut iperf2 = [0u8; COOKIE_LEN];
-        iperf2[7] = 1;
+        (iperf2[7], iperf2[11]) = (1, 137);
         iperf2[24..34].copy_from_slice(b"4567890123");
         assert_eq!(Cookie::received(iperf2), Err(Foreign::Iperf2));
         assert!(Cookie::received([b'0'; COOKIE_LEN]).is_err());

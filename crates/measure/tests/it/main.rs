@@ -10,6 +10,7 @@ mod flood;
 mod hostile_client;
 mod hostile_server;
 mod interop;
+mod iperf2;
 mod loopback;
 #[cfg(target_os = "linux")]
 mod max;

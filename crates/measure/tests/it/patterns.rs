@@ -33,7 +33,7 @@ fn requests_are_answered_and_timed_asleep_and_spinning() {
         brief(),
         ExchangeSpec { spin: true, ..brief() },
         ExchangeSpec { request: Bytes::new(70_000), response: Bytes::new(200_000), streams: 3, ..brief() },
-        ExchangeSpec { request: Bytes::new(1), response: Bytes::new(1_000_000), split: true, ..brief() },
+        ExchangeSpec { request: Bytes::new(2), response: Bytes::new(1_000_000), split: true, ..brief() },
     ] {
         let report = exchange(&server, &spec).unwrap();
         let latency = report.latency.unwrap();
@@ -82,8 +82,17 @@ fn a_message_in_two_halves_waits_for_the_delayed_acknowledgement() {
     let median = |report: &ExchangeReport| report.latency.unwrap().p50_us;
     // The receiver's acknowledgement waits for 40 ms at the least (TCP_DELACK_MIN); a busy machine only adds to that.
     assert!(median(&held) > 35_000.0, "{held:?}");
+    assert!(held.delayed > Some(0.5) && held.at_once_us < Some(35_000.0), "{held:?}");
+    assert_eq!((whole.delayed, free.delayed), (None, None));
     let least = |report: &ExchangeReport| report.latency.unwrap().min_us;
     assert!(least(&whole) < 35_000.0 && least(&free) < 35_000.0, "{whole:?} {free:?}");
+}
+
+#[test]
+fn a_request_of_one_byte_has_no_two_halves() {
+    let server = Running::start();
+    let error = exchange(&server, &ExchangeSpec { split: true, nodelay: false, ..brief() }).unwrap_err();
+    assert!(error.to_string().contains("2 B or more"), "{error}");
 }
 
 #[test]
@@ -96,7 +105,12 @@ fn sizes_and_streams_are_swept_in_both_directions() {
     let rows = client.sizes(&spec, &sizes, &never, &mut |_, _| ()).unwrap();
     assert_eq!(rows.iter().map(|row| row.size).collect::<Vec<_>>(), sizes);
     for row in &rows {
+        assert!(row.rounds > 2 && row.round_trip_low_us <= row.round_trip_us, "{row:?}");
         for side in [row.up, row.down] {
+            assert!(
+                side.low_bps <= side.rate_bps && side.rate_bps <= side.high_bps && side.low_bps.is_some(),
+                "{row:?}"
+            );
             assert!(side.rate_bps.unwrap().bps() > 0 && side.messages_per_second.unwrap() > 0.0, "{row:?}");
             assert!(side.own_seconds_per_gb.is_some() && side.far_seconds_per_gb.is_some(), "{row:?}");
         }

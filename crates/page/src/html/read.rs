@@ -19,7 +19,8 @@ const MOST_STORIES: usize = 20;
 
 pub(super) fn headline(document: &Value) -> Option<String> {
     let connections = document["connections"].as_array()?;
-    let count = document["connection_count"].as_u64().unwrap_or(connections.len() as u64);
+    let twice = document["seen_twice"].as_u64().unwrap_or(0);
+    let count = document["connection_count"].as_u64().unwrap_or(connections.len() as u64).saturating_sub(twice);
     let Some(first) = connections.first() else { return Some("no TCP connection in the capture".to_owned()) };
     let verdict = diagnosis::verdict(&first["diagnosis"])?;
     Some(if count == 1 {

@@ -17,6 +17,7 @@ pub fn captures(command: &str, list: &CaptureList) -> Value {
         json!({
             "connections": shown.map(|report| connection(list, &report)).collect::<Vec<_>>(),
             "connection_count": list.connections.len() as u64 + list.unlisted,
+            "seen_twice": list.vantages.len(),
             "unlisted": { "connections": list.unlisted, "unanswered_syns": list.unanswered },
             "files": list.files.iter().map(|file| json!({
                 "file": file.name, "vantage": file.place, "packets": file.packets, "bytes": file.bytes, "segments": file.segments,
@@ -52,6 +53,7 @@ fn connection(list: &CaptureList, report: &Report) -> Value {
         "seconds": report.lasted.as_secs_f64(),
         "rate_bps": main.rate,
         "rtt_us": report.rtt,
+        "loaded_rtt_us": main.verdict.as_ref().and_then(|verdict| verdict.loaded_rtt),
         "retransmissions": sum(|side| side.counters.retransmissions),
         "out_of_order": sum(|side| side.counters.out_of_order),
         "copies": report.copies,

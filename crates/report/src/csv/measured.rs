@@ -37,14 +37,26 @@ pub fn measured(measured: &Measured<'_>) -> String {
     text
 }
 
-/// A line per message size: MB/s in each direction and the round trip, before and after, with the gain in percent.
+/// A line per message size: MB/s in each direction and the round trip, before and after, each with the spread of its rounds,
+/// the gain in percent, and whether that is within the noise. What is not known is empty.
 pub fn comparison(comparison: &Comparison) -> String {
-    let mut text = "size,up_mb_per_s_before,up_mb_per_s_after,up_percent,down_mb_per_s_before,down_mb_per_s_after,down_percent,round_trip_us_before,round_trip_us_after,round_trip_percent\n".to_owned();
+    let heads = [("up", "mb_per_s"), ("down", "mb_per_s"), ("round_trip", "us")].map(|(name, unit)| {
+        format!("{name}_{unit}_before,{name}_before_spread_percent,{name}_{unit}_after,{name}_after_spread_percent,{name}_percent,{name}_within_noise")
+    });
+    let mut text = format!("size,{}\n", heads.join(","));
     let fixed = |value: Option<f64>, by: f64, digits: usize| {
         value.map(|value| format!("{:.digits$}", value / by)).unwrap_or_default()
     };
     let cells = |pair: &Pair, by: f64, digits: usize| {
-        [fixed(pair.before, by, digits), fixed(pair.after, by, digits), fixed(pair.percent, 1.0, 1)].join(",")
+        [
+            fixed(pair.before, by, digits),
+            fixed(pair.before_spread_percent, 1.0, 1),
+            fixed(pair.after, by, digits),
+            fixed(pair.after_spread_percent, 1.0, 1),
+            fixed(pair.percent, 1.0, 1),
+            pair.within_noise.map(|noise| noise.to_string()).unwrap_or_default(),
+        ]
+        .join(",")
     };
     for row in &comparison.rows {
         // A megabyte per second is 8,000,000 bit/s.

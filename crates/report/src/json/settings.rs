@@ -112,8 +112,8 @@ pub fn plan(command: &str, answer: &PlatformPlan<'_>) -> Value {
         command,
         json!({
             "platform": request.platform.to_string(),
-            "rate_bps": request.rate,
-            "rtt_us": request.rtt,
+            "rate_bps": answer.has_path.then_some(request.rate),
+            "rtt_us": answer.has_path.then_some(request.rtt),
             "goal": match request.goal { Goal::Bulk => "bulk", Goal::Interactive => "interactive" },
             "mtu": request.packets.segment().inner,
             "mss": request.packets.segment().mss(),

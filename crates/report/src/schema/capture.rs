@@ -27,6 +27,11 @@ pub const CAPTURE: &[Key] = &[
     key("connections[].seconds", "number", "from its first packet to its last; s"),
     key("connections[].rate_bps", "integer?", "payload rate of the direction that carried more; bit/s"),
     key("connections[].rtt_us", "integer?", "the shortest round trip between the ends; us"),
+    key(
+        "connections[].loaded_rtt_us",
+        "integer?",
+        "the median round trip while the direction that carried more sent; us",
+    ),
     key("connections[].retransmissions", "integer", "packets with bytes that had been seen before"),
     key("connections[].out_of_order", "integer", "packets below the highest byte with nothing that had been seen"),
     key("connections[].copies", "integer", "packets that were captured twice"),
@@ -117,7 +122,12 @@ pub const CAPTURE: &[Key] = &[
     key("connections[].advice[].is_guess", "boolean", "the host's SYN looks like that platform"),
     key("connections[].advice[].settings[]", "string", "a setting and its value"),
     key("connections[].advice[].look_at[]", "string", "a setting that must have been lowered: the default would do"),
-    key("connection_count", "integer", "all connections, also those that `--top` leaves out"),
+    key(
+        "connection_count",
+        "integer",
+        "all connections, also those that `--top` leaves out; of two vantage points both",
+    ),
+    key("seen_twice", "integer", "connections that were captured at two vantage points, and are counted twice there"),
     key("unlisted", "object", "of these, connections that are counted only"),
     key("unlisted.connections", "integer", "connections without payload beyond two millions, and the next"),
     key(

@@ -73,8 +73,8 @@ pub const SETTINGS: &[Key] = &[
 /// What `plan` prints.
 pub const PLAN: &[Key] = &[
     key("platform", "string", "the platform that it is for: `windows-2012`"),
-    key("rate_bps", "integer", "the rate that was planned for; bit/s"),
-    key("rtt_us", "integer", "the round-trip time that was planned for; us"),
+    key("rate_bps", "integer?", "the rate that was planned for; `null`: a procedure without a plan; bit/s"),
+    key("rtt_us", "integer?", "the round-trip time that was planned for; us"),
     key("goal", "string", "`bulk` or `interactive`"),
     key("mtu", "integer", "the largest packet that the plan counts with, inside of tunnels; B"),
     key("mss", "integer", "the payload of a full segment of it, without options; B"),

@@ -394,6 +394,7 @@ fn every_key_of_a_plan_for_a_platform_is_documented() {
         plan: &plan,
         written: Some((&export, "folder")),
         forecast: Some(&forecast),
+        has_path: true,
     };
     hold(&[json::plan("plan", &answer)], PLAN, &["changes"]);
 }

@@ -25,7 +25,7 @@ pub fn captures(list: &CaptureList, look: Look) -> String {
         number => format!("; {} in the capture", counted(number, "problem")),
     };
     let packets = counted(packets, "packet");
-    let statement = format!("{} in {packets}{problems}", count(connections, "connection"));
+    let statement = format!("{} in {packets}{problems}", connection_words(connections, list.vantages.len()));
     page.title("capture", style, &statement);
     if list.places() > 1 {
         let text = format!(
@@ -54,6 +54,18 @@ pub fn captures(list: &CaptureList, look: Look) -> String {
     }
     put_problems(&mut page, list);
     page.finish()
+}
+
+/// How many there were of which captures tell, where some of them were seen at two places.
+fn connection_words(reports: usize, twice: usize) -> String {
+    let connections = reports.saturating_sub(twice);
+    let number = count(connections, "connection");
+    match twice {
+        0 => number,
+        all if all == connections && all == 1 => format!("{number}, seen at two vantage points,"),
+        all if all == connections => format!("{number}, each seen at two vantage points,"),
+        some => format!("{number}, {some} of them seen at two vantage points,"),
+    }
 }
 
 fn put_line(page: &mut Page, report: &Report, list: &CaptureList) {
@@ -278,8 +290,10 @@ fn figures(side: &Side) -> String {
 fn carried(report: &Report, side: &Side) -> String {
     let rate = side.rate.map_or_else(|| "-".to_owned(), |rate| rate.to_string());
     let time = if side.sending > Micros::ZERO { side.sending } else { report.lasted };
+    let loaded = side.verdict.as_ref().and_then(|verdict| verdict.loaded_rtt);
+    let loaded = loaded.map(|trip| format!(", {trip} loaded")).unwrap_or_default();
     format!(
-        "{rate} ({} in {:.2} s), round trip {}",
+        "{rate} ({} in {:.2} s), round trip {}{loaded}",
         Bytes::new(side.counters.payload),
         time.as_secs_f64(),
         or_dash(report.rtt)

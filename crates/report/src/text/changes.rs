@@ -20,10 +20,18 @@ pub fn platform_plan(answer: &PlatformPlan<'_>, look: Look) -> String {
         Goal::Bulk => "for throughput",
         Goal::Interactive => "for short queues",
     };
-    let path = format!("a path of {} and {}, {goal}", request.rate, request.rtt);
-    page.title(&request.platform.to_string(), PLAIN, &path);
-    // A platform's defaults say nothing of what this machine has there.
-    put_plan_from(&mut page, answer.plan, &|change| answer.knows_before(change), answer.forecast);
+    if answer.has_path {
+        let path = format!("a path of {} and {}, {goal}", request.rate, request.rtt);
+        page.title(&request.platform.to_string(), PLAIN, &path);
+        // A platform's defaults say nothing of what this machine has there.
+        put_plan_from(&mut page, answer.plan, &|change| answer.knows_before(change), answer.forecast);
+    } else {
+        let text = "no path was given, so nothing is planned: with --rate and --rtt a plan comes along";
+        page.title(&request.platform.to_string(), PLAIN, text);
+        for (index, note) in answer.plan.notes.iter().enumerate() {
+            page.field(if index == 0 { "note" } else { "" }, note);
+        }
+    }
     if let Some(forecast) = answer.forecast {
         put_forecast(&mut page, forecast);
     }

@@ -56,7 +56,8 @@ pub fn measured(measured: &Measured<'_>, look: Look) -> String {
     let mut page = Page::new(look);
     let measurement = measured.measurement;
     for direction in &measurement.directions {
-        put_direction(&mut page, direction);
+        let account = if measurement.peer_kind == PeerKind::Iperf2 { "acknowledged" } else { "counted" };
+        put_direction(&mut page, direction, account);
     }
     page.gap();
     put_processor(&mut page, measured);
@@ -64,6 +65,7 @@ pub fn measured(measured: &Measured<'_>, look: Look) -> String {
     let peer = match measurement.peer_kind {
         PeerKind::Fullpipe => "fullpipe; both ends were seen",
         PeerKind::Iperf3 => "an iperf3 server; only this end was seen",
+        PeerKind::Iperf2 => "an iperf 2 server; only this end was seen",
     };
     page.field("far end", &format!("{} ({}), {peer}", measured.host, measurement.peer));
     if measurement.cancelled {
@@ -82,9 +84,9 @@ pub fn measured(measured: &Measured<'_>, look: Look) -> String {
     page.finish()
 }
 
-fn put_direction(page: &mut Page, direction: &DirectionMeasurement) {
+fn put_direction(page: &mut Page, direction: &DirectionMeasurement, account: &str) {
     page.title(name(direction.direction), GOOD, &or_dash(direction.rate_bps));
-    page.field("received", &format!("{} in {:.2} s, as the receiver counted", direction.bytes, direction.seconds));
+    page.field("received", &format!("{} in {:.2} s, as the receiver {account}", direction.bytes, direction.seconds));
     let omitted = direction.omitted_us;
     if omitted > Micros::ZERO {
         page.field("omitted", &format!("the first {:.2} s, which count in no other figure", omitted.as_secs_f64()));

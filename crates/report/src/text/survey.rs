@@ -76,20 +76,35 @@ pub fn comparison(comparison: &Comparison, look: Look) -> String {
     page.gap();
     page.title("before and after", PLAIN, "MB/s of payload, and the round trip of a message with its answer");
     let headings = ["message", "up before", "after", "", "down before", "after", "", "round trip before", "after", ""];
-    let rate = |pair: &Pair| {
-        let of = |rate: Option<f64>| fixed(rate.map(|rate| rate / 8e6), 2);
-        [of(pair.before), of(pair.after), gain(pair)]
+    let plus_minus = if look.unicode { "\u{b1}" } else { "+-" };
+    let cells = |pair: &Pair, words: &dyn Fn(Option<f64>) -> String| {
+        let of = |figure: Option<f64>, spread: Option<f64>| {
+            let spread = spread.map(|percent| format!(" {plus_minus}{percent:.0} %"));
+            words(figure) + &spread.unwrap_or_default()
+        };
+        [of(pair.before, pair.before_spread_percent), of(pair.after, pair.after_spread_percent), gain(pair)]
     };
-    let cells = comparison.rows.iter().map(|row| {
-        let trip = [time(row.round_trip_us.before), time(row.round_trip_us.after), gain(&row.round_trip_us)];
-        [&[row.size.to_string()][..], &rate(&row.up_bps), &rate(&row.down_bps), &trip].concat()
+    let rate = |rate: Option<f64>| fixed(rate.map(|rate| rate / 8e6), 2);
+    let rows = comparison.rows.iter().map(|row| {
+        let trip = cells(&row.round_trip_us, &time);
+        [&[row.size.to_string()][..], &cells(&row.up_bps, &rate), &cells(&row.down_bps, &rate), &trip].concat()
     });
-    table(&mut page, &headings, &cells.collect::<Vec<_>>());
+    table(&mut page, &headings, &rows.collect::<Vec<_>>());
+    page.gap();
+    for note in comparison.notes() {
+        page.paragraph(2, DIM, note);
+    }
     page.finish()
 }
 
+/// How much more, and whether that says anything.
 fn gain(pair: &Pair) -> String {
-    or_dash(pair.percent.map(|percent| format!("{percent:+.0} %")))
+    let mark = match pair.within_noise {
+        Some(true) => " ~",
+        Some(false) => "",
+        None => " ?",
+    };
+    or_dash(pair.percent.map(|percent| format!("{percent:+.0} %{mark}")))
 }
 
 /// Cells under their headings, each column as wide as its widest. Columns that don't fit beside the others stand below, again
@@ -214,6 +229,9 @@ fn put_exchange(page: &mut Page, exchange: &ExchangeReport) {
         how.push(format!("on processor {own} here and {far} there"));
     }
     page.field("how", &how.join(", "));
+    if let Some(said) = conclusions::of_exchange(exchange) {
+        page.styled_field("note", if said.is_warning { WARN } else { PLAIN }, &said.text);
+    }
 }
 
 fn put_under_load(page: &mut Page, under_load: &UnderLoad) {

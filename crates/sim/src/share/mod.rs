@@ -20,18 +20,16 @@ use thiserror::Error;
 
 use crate::spec::SimError;
 use divide::{Room, Wants, concave};
-use model::{Model, SEGMENT, Simulated, budgets};
+use model::{LEAST, Model, SEGMENT, Simulated, budgets};
 
 pub use divide::Stop;
 pub use sockets::{Kind, Sockets, SocketsError, parse as parse_sockets};
 pub use words::notes;
 
 /// Numbers of packets at which a bulk socket is simulated; between two of them the curve is a straight line.
-const KNOTS: [u16; 14] = [5, 6, 7, 8, 10, 12, 15, 18, 22, 26, 30, 35, 40, 43];
+const KNOTS: [u16; 14] = [LEAST, 6, 7, 8, 10, 12, 15, 18, 22, 26, 30, 35, 40, 43];
 /// Memory of a packet buffer.
 pub const BUFFER: Bytes = Bytes::new(1_548);
-/// The least number of packets of an interactive socket that is tried.
-const LEAST: u16 = 3;
 /// An interactive socket has enough where its messages take no longer than with as many as can be, within 1 %.
 const AS_SOON: f64 = 1.01;
 
@@ -264,7 +262,7 @@ fn alike(groups: &[Sockets]) -> Vec<Alike> {
             None => alike.push(Alike {
                 sockets: groups[place].clone(),
                 places: vec![place],
-                least: *Budgets::UNSCALED.start(),
+                least: LEAST,
                 curve: Vec::new(),
                 latency: None,
             }),
@@ -342,15 +340,11 @@ fn explained(
         format!("one less than the {} received in order: a lost packet needs one of them itself", budgets.receive)
     };
     let (receive, transmit, unacknowledged) = if sockets.sends {
-        let waiting = if own >= budgets.unacknowledged {
-            "every packet that was written stays until it is acknowledged".to_owned()
-        } else {
-            format!("the least that the call takes; {own} are in use")
-        };
-        ("the peer sends little: requests; acknowledgements take no buffer".to_owned(), payload, waiting)
+        let least = "the least that the call takes: the peer sends little (acknowledgements take no buffer)".to_owned();
+        (least, payload, "every packet that was written stays until it is acknowledged".to_owned())
     } else {
-        let least = "the device sends little there: requests".to_owned();
-        (payload, least, "the least that the call takes".to_owned())
+        let least = "the least that the call takes: the device sends little there".to_owned();
+        (payload, least.clone(), least)
     };
     Ok(Share {
         group,

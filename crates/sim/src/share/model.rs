@@ -17,11 +17,8 @@ pub(crate) const SEGMENT: u64 = 1_460;
 const ON_THE_WIRE: u32 = 38;
 /// Packets that wait for the link at most.
 const QUEUE: QueueSize = QueueSize::Packets(100);
-/// The least of each list: what the device has where nobody sets anything (NNDK headers of 2009), one less out of order,
-/// and the least number of packets that may be unacknowledged.
-const RECEIVE: u16 = 3;
-const TRANSMIT: u16 = 3;
-const UNACKNOWLEDGED: u16 = 5;
+/// The least that the calls take, which is also what the device has where nobody calls them.
+pub(super) const LEAST: u16 = *Budgets::UNSCALED.start();
 /// A bulk socket is simulated for at least so many sets of its buffers, and so many packets: slow start is little of it.
 const SETS: u64 = 40;
 const PACKETS: u64 = 600;
@@ -42,16 +39,8 @@ pub(super) trait Model {
 
 /// The numbers of buffers of a socket, `packets` of them in the lists that its payload goes through.
 pub(super) fn budgets(sockets: &Sockets, packets: u16) -> Budgets {
-    if sockets.sends {
-        Budgets {
-            receive: RECEIVE,
-            out_of_order: RECEIVE - 1,
-            transmit: packets,
-            unacknowledged: packets.max(UNACKNOWLEDGED),
-        }
-    } else {
-        Budgets { receive: packets, out_of_order: packets - 1, transmit: TRANSMIT, unacknowledged: UNACKNOWLEDGED }
-    }
+    let (receive, transmit) = if sockets.sends { (LEAST, packets) } else { (packets, LEAST) };
+    Budgets { receive, out_of_order: receive - 1, transmit, unacknowledged: transmit }
 }
 
 /// The simulator.

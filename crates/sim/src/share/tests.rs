@@ -113,8 +113,8 @@ fn what_does_not_fit_says_what_would() {
     let error = share_with(&device(256), &groups, &Formula).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "20 sockets need 300 buffers at least (each 15 bulk), and a pool of 256 has 192 beyond its reserve of 64; build \
-         with BUFFER_POOL_SIZE 364 or more, open fewer sockets at once, or give a smaller --reserve"
+        "20 sockets need 380 buffers at least (each 19 bulk), and a pool of 256 has 192 beyond its reserve of 64; build \
+         with BUFFER_POOL_SIZE 444 or more, open fewer sockets at once, or give a smaller --reserve"
     );
 }
 
