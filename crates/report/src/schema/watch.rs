@@ -46,7 +46,11 @@ pub const WATCH: &[Key] = &[
     key("rows[].congestion_control", "string?", "this end's congestion control"),
     key("rows[].retransmissions", "integer?", "segments that this end retransmitted in the interval"),
     key("rows[].now", "string?", "the limiter that held for most of the interval"),
-    key("rows[].seconds", "object", "seconds for which each limiter held since the watch began: of the last ten intervals as judged now, without the silence after the last byte"),
+    key(
+        "rows[].seconds",
+        "object",
+        "seconds for which each limiter held since the watch began: of the last ten intervals as judged now, without the silence after the last byte",
+    ),
     key("rows[].seconds.*", "number", "of that limiter; s"),
     key(
         "rows[].diagnosis",
