@@ -4,7 +4,7 @@ use std::{num::NonZeroU32, path::Path};
 
 use fullpipe_host::{ExportFolder, Host, SystemHost};
 use fullpipe_knobs::{
-    Address, Goal, Packets, PlanRequest, Platform, PlatformRequest, Settings,
+    Address, Goal, Packets, Plan, PlanRequest, Platform, PlatformRequest, Settings,
     export::{export, reset_procedure},
     plan_platform,
     reading::{Format, Reading, RemarkKind},
