@@ -26,7 +26,7 @@ impl Client {
     pub fn for_iperf2(target: &Target, options: ClientOptions, cancel: &AtomicBool) -> Result<Self, MeasureError> {
         let addresses = target.resolve(options.family, Patience::new(options.connect).unless(cancel))?;
         // A name that stands for both families: most servers of iperf 2 listen on IPv4 alone.
-        let peer = addresses.iter().find(|address| address.is_ipv4()).or(addresses.first()).copied();
+        let peer = addresses.iter().find(|address| address.is_ipv4()).or_else(|| addresses.first()).copied();
         Ok(Self {
             target: target.clone(),
             credentials: None,
