@@ -159,11 +159,14 @@ fn the_only_host_of_a_plan_may_be_called_here() {
     let path = folder.path().join("check.json");
     let plan = |hosts: &[&str]| {
         let change = |host: &&str| {
-            serde_json::json!({ "host": host, "knob": "net.ipv4.tcp_sack", "from": "0", "to": "1", "reason": "a test", "arithmetic": "", "source": "", "memory_worst_case": null,
-                "takes_effect": "new_connections", "undo": "write 0" })
+            serde_json::json!({
+                "host": host, "knob": "net.ipv4.tcp_sack", "from": "0", "to": "1", "reason": "a test", "arithmetic": "",
+                "source": "", "memory_worst_case": null, "takes_effect": "new_connections", "undo": "write 0",
+            })
         };
         let changes: Vec<Value> = hosts.iter().map(change).collect();
-        let document = serde_json::json!({ "schema": "fullpipe/2", "command": "check", "plan": { "changes": changes, "notes": [] } });
+        let plan = serde_json::json!({ "changes": changes, "notes": [] });
+        let document = serde_json::json!({ "schema": "fullpipe/2", "command": "check", "plan": plan });
         fs::write(&path, document.to_string()).unwrap();
     };
     plan(&["vm1"]);

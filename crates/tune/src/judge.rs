@@ -188,6 +188,35 @@ pub(crate) fn path_rate(single: Rate, streams: u32, together: Rate) -> PathRate 
 mod tests {
     use super::*;
 
+    /// Loopback: 11 us before the load, and the kernel of a connection with payload has seen 6.
+    #[test]
+    fn a_report_has_one_round_trip_of_the_empty_path() {
+        let us = Micros::new;
+        let idle = fullpipe_diagnose::RttSummary { min_us: us(11), p50_us: us(14), count: 5 };
+        let sample = fullpipe_diagnose::SenderSample { min_rtt_us: Some(us(6)), ..Default::default() };
+        let transfer = Transfer { idle_rtt: Some(idle), sender_samples: vec![sample], ..Transfer::default() };
+        let measured = DirectionMeasurement {
+            direction: fullpipe_measure::Direction::Up,
+            omitted_us: Micros::ZERO,
+            bytes: Bytes::ZERO,
+            seconds: 0.0,
+            rate_bps: None,
+            steady_bps: None,
+            retransmits: None,
+            idle_rtt: Some(idle),
+            loaded_rtt: None,
+            kernel_mtu: None,
+            datagrams: None,
+            datagram_series: Vec::new(),
+            transfers: vec![transfer],
+            counted: Vec::new(),
+        };
+        let names = Names { client: "a".to_owned(), server: "b".to_owned() };
+        let judged = direction(measured, &names, None);
+        assert_eq!(judged.rtt_us, Some(us(6)));
+        assert_eq!(judged.rtt_us, judged.transfers[0].base_rtt());
+    }
+
     #[test]
     fn a_repaired_hole_does_not_raise_what_the_path_carries() {
         // 12,500 B each 10 ms; 100 ms of it stand still behind a hole, and come all at once.

@@ -202,7 +202,9 @@ impl MeasureArgs {
     /// The server: `HOST`, or what `-c` says, with the port of `-p` where it has none of its own.
     pub(crate) fn server(&self) -> Result<Target, MeasureError> {
         let mut target: Target = self.host().parse()?;
-        if let Some(port) = self.port.or(self.iperf2.then_some(IPERF2_PORT)).filter(|_| target.port == DEFAULT_PORT) {
+        if let Some(port) =
+            self.port.or_else(|| self.iperf2.then_some(IPERF2_PORT)).filter(|_| target.port == DEFAULT_PORT)
+        {
             target.port = port;
         }
         Ok(target)

@@ -54,6 +54,15 @@ impl Device {
         pool / 4
     }
 
+    /// The smallest pool that has `needed` buffers beyond its reserve, which is a quarter of it where that of `pool` is.
+    fn enough(needed: u32, pool: u32, reserve: u32) -> u32 {
+        if reserve != Self::default_reserve(pool) {
+            return needed.saturating_add(reserve);
+        }
+        let least = needed.saturating_mul(4) / 3;
+        if least - Self::default_reserve(least) < needed { least + 1 } else { least }
+    }
+
     /// The time that a packet keeps the device or its link busy.
     fn slot(&self) -> Micros {
         let line = (SEGMENT + 40 + 38) * 8_000_000 / self.link.bps().max(1);
@@ -130,7 +139,7 @@ pub enum ShareError {
         "{sockets} sockets need {needed} buffers at least ({least}), and a pool of {pool} has {} beyond its reserve of {reserve}; \
          build with BUFFER_POOL_SIZE {} or more, open fewer sockets at once, or give a smaller --reserve",
         pool.saturating_sub(*reserve),
-        needed + reserve
+        Device::enough(*needed, *pool, *reserve)
     )]
     Pool {
         /// How many sockets there are.

@@ -114,8 +114,12 @@ fn what_does_not_fit_says_what_would() {
     assert_eq!(
         error.to_string(),
         "20 sockets need 380 buffers at least (each 19 bulk), and a pool of 256 has 192 beyond its reserve of 64; build \
-         with BUFFER_POOL_SIZE 444 or more, open fewer sockets at once, or give a smaller --reserve"
+         with BUFFER_POOL_SIZE 506 or more, open fewer sockets at once, or give a smaller --reserve"
     );
+    assert!(share_with(&device(506), &groups, &Formula).is_ok());
+    assert!(share_with(&device(505), &groups, &Formula).is_err());
+    let own = |pool| share_with(&Device { reserve: 9, ..device(pool) }, &groups, &Formula);
+    assert!(own(256).unwrap_err().to_string().contains("BUFFER_POOL_SIZE 389 ") && own(389).is_ok());
 }
 
 #[test]
