@@ -721,6 +721,7 @@ fn what_recipes_of_strangers_showed() {
         ("net.inet.tcp.autorcvbufmax=8388608", Kind::Sysctl, "macos", Ok, "fine"),
         ("net.inet.tcp.delayed_ack=0", Kind::Sysctl, "freebsd-14.1", Note, "no-gain"),
         ("netsh int tsp set global rss=enabled", Kind::Batch, "windows-11", Warning, "misspelt"),
+        ("netsh int tcp set global chimney=enabled", Kind::Batch, "windows-7", Note, "outdated"),
         (no_delay.as_str(), Kind::Batch, "windows-11", Warning, "wrong-place"),
     ] {
         assert_eq!(checked(kind, line, platform), (level, rule.to_owned()), "{line} {platform}");
