@@ -195,6 +195,10 @@ pub(super) fn netsh(setting: &Setting<'_>, parameter: &str) -> Vec<Finding> {
             "NetDMA and TCP Chimney can't be used together, and another line enables TCP Chimney".to_owned(),
             Some("netsh interface tcp set global chimney=disabled".to_owned()),
         )],
+        ("chimney", "enabled" | "automatic") => vec![setting.note(
+            "outdated",
+            "TCP Chimney is deprecated, and Microsoft says not to use it: connections that an adapter handles can do less than the system's own".to_owned(),
+        )],
         ("initialrto", _) => early_syns(setting, &value).into_iter().collect(),
         ("hystart", "disabled") => vec![setting.warning(
             "harmful",

@@ -277,7 +277,7 @@ mod tests {
         let back = || Outcome::Restored { was: None, now: None };
         let set = |kind| entry(kind, back());
         let mut report = UndoReport::default();
-        report.entries = vec![set(EntryKind::File), set(EntryKind::Setting), set(EntryKind::Setting)];
+        report.entries.extend([set(EntryKind::File), set(EntryKind::Setting), set(EntryKind::Setting)]);
         assert_eq!(restored(&report), "2 settings and 1 boot file");
         report.entries.push(entry(EntryKind::Setting, Outcome::Failed { why: "x".to_owned() }));
         assert_eq!(restored(&report), "2 of 3 settings and 1 boot file");
