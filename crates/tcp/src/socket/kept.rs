@@ -30,16 +30,13 @@ const NO_OPTIONS: u8 = 1 << 4;
 /// More was announced with the last write: what is less than a segment waits for it, or for the peer.
 const MORE: u8 = 1 << 5;
 
-fn switches(options: &SocketOptions) -> u8 {
-    [
-        (options.keepalive.is_some(), KEEPS_ALIVE),
-        (options.no_nagle, NO_NAGLE),
-        (options.no_push, NO_PUSH),
-        (options.corked, CORKED),
-        (options.no_options, NO_OPTIONS),
-    ]
-    .into_iter()
-    .fold(0, |all, (is_on, switch)| if is_on { all | switch } else { all })
+const fn switches(options: &SocketOptions) -> u8 {
+    let always = options.keepalive.is_some() as u8 | (options.no_nagle as u8) << 1 | (options.no_push as u8) << 2;
+    if cfg!(feature = "platforms") {
+        always | (options.corked as u8) << 3 | (options.no_options as u8) << 4
+    } else {
+        always
+    }
 }
 
 impl Kept {
@@ -61,6 +58,9 @@ impl Kept {
     }
 
     pub(super) const fn set_more(&mut self, is_on: bool) {
+        if !cfg!(feature = "platforms") {
+            return;
+        }
         self.switches = if is_on { self.switches | MORE } else { self.switches & !MORE };
     }
 
@@ -78,11 +78,11 @@ impl Kept {
 
     /// Whether partial segments wait for more data.
     pub(super) const fn gathers(&self) -> bool {
-        self.has(NO_PUSH | CORKED | MORE)
+        self.has(if cfg!(feature = "platforms") { NO_PUSH | CORKED | MORE } else { NO_PUSH })
     }
 
     pub(super) const fn no_options(&self) -> bool {
-        self.has(NO_OPTIONS)
+        cfg!(feature = "platforms") && self.has(NO_OPTIONS)
     }
 
     /// For how long data may be unacknowledged.

@@ -141,7 +141,7 @@ impl Socket {
         socket.scaling = cx.profile.window_scaling && offers;
         socket.rcv_shift = if offers { socket.shift_to_announce(cx) } else { 0 };
         socket.arm_silence(cx.now);
-        if let Some(ms) = opening.options.open_timeout_ms {
+        if let Some(ms) = opening.options.open_timeout_ms.filter(|_| cfg!(feature = "platforms")) {
             socket.timers.set(Timer::State, cx.now, ms.saturating_mul(1_000));
         }
         socket

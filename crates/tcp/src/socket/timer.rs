@@ -144,7 +144,7 @@ impl Socket {
         }
         if self.timers.take(Timer::State, now) {
             // While it is being opened, a connection's time for that is over.
-            let is_opening = matches!(self.state, State::SynSent | State::SynReceived);
+            let is_opening = cfg!(feature = "platforms") && matches!(self.state, State::SynSent | State::SynReceived);
             self.end(cx, is_opening.then_some(Failure::TimedOut));
         }
         if self.timers.take(Timer::DelayedAck, now) {
