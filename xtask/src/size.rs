@@ -32,7 +32,7 @@ const APPLICATIONS: &[Application] = &[
         name: "fullpipe, everything",
         binary: "fullpipe",
         features: "everything",
-        aim: Some(48 << 10),
+        aim: Some(50 << 10),
         can: "also counts, tables of many sockets, fast open, IPv6, SACK, RACK-TLP, CUBIC, BBR, timestamps and PAWS, ECN, SYN cookies, keepalive, other platforms' policies",
     },
     Application {

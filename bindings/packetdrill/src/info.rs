@@ -120,7 +120,6 @@ pub(crate) fn tcp_info(host: &mut Host, fd: i32) -> Result<[u8; LEN], i32> {
     fields.u32(192, counts.delivered + u32::from(opened));
     fields.u64(200, counts.bytes_sent + counts.bytes_retransmitted);
     fields.u64(208, counts.bytes_retransmitted);
-    fields.u32(220, info.reorderings.into());
     fields.u32(228, info.snd_wnd);
     fields.u32(232, info.rcv_wnd);
     Ok(fields.0)

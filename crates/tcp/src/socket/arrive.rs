@@ -23,7 +23,7 @@ impl Socket {
         self.counts.note(|counts| counts.segments_received = counts.segments_received.wrapping_add(1));
         self.train = 0;
         // An arrival lets go what waited for another write.
-        self.more = false;
+        self.kept.set_more(false);
         match self.state {
             // Section 3.10.7.1.
             State::Closed if segment.flags.has(Flags::RST) => Reply::None,
@@ -126,6 +126,7 @@ impl Socket {
         self.waiting_since = Millis::new(cx.now);
         self.grow_at = Stamp::new(time::after(cx.now, self.rtt.srtt().max(1_000)));
         self.timers.stop(Timer::Retransmit);
+        self.timers.stop(Timer::State);
         self.arm_silence(cx.now);
         self.events.set(Events::CONNECTED);
         self.events.set(Events::WRITABLE);

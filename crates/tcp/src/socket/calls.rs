@@ -27,7 +27,7 @@ impl Socket {
         if self.fin != Fin::Open || self.failure.is_some() || matches!(self.state, State::Closed | State::TimeWait) {
             return 0;
         }
-        self.more = how == Writing::More;
+        self.kept.set_more(how == Writing::More);
         if self.tx.unsent_bytes() == 0 && self.gathers() {
             self.timers.set(Timer::NoPush, cx.now, cx.profile.no_push_us);
         }
@@ -56,7 +56,7 @@ impl Socket {
 
     /// Whether partial segments wait for more data.
     pub(super) const fn gathers(&self) -> bool {
-        self.kept.no_push || self.kept.corked || self.more
+        self.kept.gathers()
     }
 
     /// What waits for more data leaves.

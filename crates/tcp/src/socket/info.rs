@@ -57,10 +57,9 @@ pub struct Info {
     pub after_timeout: bool,
     /// Whether data of the SYN was acknowledged (RFC 7413).
     pub syn_data: bool,
-    /// By how many segments the peer has reported one to be overtaken, at the most; three where it was never more.
-    pub reordering: u16,
-    /// How often that was seen.
-    pub reorderings: u16,
+    /// By how many segments the peer has reported one to be overtaken, at the most, up to 255; three where it was never more.
+    #[cfg(feature = "platforms")]
+    pub reordering: u8,
     /// Bytes that can be read.
     pub readable: u32,
     /// Bytes out of order dropped for lack of budget or buffers.
@@ -98,8 +97,8 @@ impl Socket {
             in_recovery: self.phase != Phase::Open,
             after_timeout: self.phase == Phase::Loss,
             syn_data: self.syn_data_taken(),
+            #[cfg(feature = "platforms")]
             reordering: self.rack.reordering(),
-            reorderings: self.rack.overtakings(),
             readable: self.rx.readable,
             early_dropped: self.rx.dropped,
         }

@@ -8,55 +8,98 @@ use crate::profile::{AckPolicy, Keepalive};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Kept {
     user_timeout_ms: u32,
-    open_timeout_ms: u32,
+    #[cfg(feature = "platforms")]
     unsent_low: u32,
     reap_after_ms: u32,
     keepalive_idle_s: u32,
     keepalive_interval_s: u32,
     ack_delay_us: u32,
     keepalive_probes: u8,
-    keeps_alive: bool,
+    switches: u8,
     ack_segments: u8,
     pub(super) syn_retries: u8,
-    pub(super) no_nagle: bool,
-    pub(super) no_push: bool,
-    pub(super) corked: bool,
-    pub(super) no_options: bool,
 }
 
 const NEVER: u32 = u32::MAX;
+
+const KEEPS_ALIVE: u8 = 1;
+const NO_NAGLE: u8 = 1 << 1;
+const NO_PUSH: u8 = 1 << 2;
+const CORKED: u8 = 1 << 3;
+const NO_OPTIONS: u8 = 1 << 4;
+/// More was announced with the last write: what is less than a segment waits for it, or for the peer.
+const MORE: u8 = 1 << 5;
+
+const fn switches(options: &SocketOptions) -> u8 {
+    let always = options.keepalive.is_some() as u8 | (options.no_nagle as u8) << 1 | (options.no_push as u8) << 2;
+    if cfg!(feature = "platforms") {
+        always | (options.corked as u8) << 3 | (options.no_options as u8) << 4
+    } else {
+        always
+    }
+}
 
 impl Kept {
     pub(super) fn new(options: &SocketOptions) -> Self {
         let keepalive = options.keepalive.unwrap_or(Keepalive::USUAL);
         Self {
             user_timeout_ms: options.user_timeout_ms.unwrap_or(NEVER),
-            open_timeout_ms: options.open_timeout_ms.unwrap_or(NEVER),
+            #[cfg(feature = "platforms")]
             unsent_low: options.unsent_low.unwrap_or(NEVER),
             reap_after_ms: options.reap_after_ms.unwrap_or(NEVER),
             keepalive_idle_s: keepalive.idle_s,
             keepalive_interval_s: keepalive.interval_s,
             ack_delay_us: options.ack.delay_us,
             keepalive_probes: keepalive.probes,
-            keeps_alive: options.keepalive.is_some(),
+            switches: switches(options),
             ack_segments: options.ack.segments,
             syn_retries: options.syn_retries,
-            no_nagle: options.no_nagle,
-            no_push: options.no_push,
-            corked: options.corked,
-            no_options: options.no_options,
         }
     }
 
-    /// For how long data, or in a connection that is being opened the SYN, may be unacknowledged.
-    pub(super) fn user_timeout_ms(&self, is_opening: bool) -> Option<u32> {
-        let limit = if is_opening { self.user_timeout_ms.min(self.open_timeout_ms) } else { self.user_timeout_ms };
-        Some(limit).filter(|limit| *limit != NEVER)
+    pub(super) const fn set_more(&mut self, is_on: bool) {
+        if !cfg!(feature = "platforms") {
+            return;
+        }
+        self.switches = if is_on { self.switches | MORE } else { self.switches & !MORE };
+    }
+
+    const fn has(&self, switch: u8) -> bool {
+        self.switches & switch != 0
+    }
+
+    pub(super) const fn no_nagle(&self) -> bool {
+        self.has(NO_NAGLE)
+    }
+
+    pub(super) const fn no_push(&self) -> bool {
+        self.has(NO_PUSH)
+    }
+
+    /// Whether partial segments wait for more data.
+    pub(super) const fn gathers(&self) -> bool {
+        self.has(if cfg!(feature = "platforms") { NO_PUSH | CORKED | MORE } else { NO_PUSH })
+    }
+
+    pub(super) const fn no_options(&self) -> bool {
+        cfg!(feature = "platforms") && self.has(NO_OPTIONS)
+    }
+
+    /// For how long data may be unacknowledged.
+    pub(super) fn user_timeout_ms(&self) -> Option<u32> {
+        Some(self.user_timeout_ms).filter(|limit| *limit != NEVER)
     }
 
     /// The bytes waiting to be sent from which on no more is taken.
+    #[cfg(feature = "platforms")]
     pub(super) fn unsent_low(&self) -> Option<u32> {
         Some(self.unsent_low).filter(|mark| *mark != NEVER)
+    }
+
+    #[cfg(not(feature = "platforms"))]
+    #[expect(clippy::unused_self, reason = "without other platforms no mark is kept")]
+    pub(super) const fn unsent_low(&self) -> Option<u32> {
+        None
     }
 
     /// For how long the peer may be silent.
@@ -66,7 +109,7 @@ impl Kept {
 
     pub(super) fn keepalive(&self) -> Option<Keepalive> {
         let (idle_s, interval_s, probes) = (self.keepalive_idle_s, self.keepalive_interval_s, self.keepalive_probes);
-        self.keeps_alive.then_some(Keepalive { idle_s, interval_s, probes })
+        self.has(KEEPS_ALIVE).then_some(Keepalive { idle_s, interval_s, probes })
     }
 
     /// When to acknowledge. Quick acknowledgements are counted down from the start.

@@ -125,7 +125,7 @@ impl Socket {
         self.last_ack_sent = self.rx.nxt;
         let mut options = Options {
             // What the path is known to take is all that the peer should send (RFC 6691, section 5.1).
-            mss: (!self.kept.no_options).then(|| self.own_mss.min(self.path_mss)),
+            mss: (!self.kept.no_options()).then(|| self.own_mss.min(self.path_mss)),
             window_scale: self.scaling.then_some(self.rcv_shift),
             sack_permitted: self.uses_sack(),
             ..base_options(self.timestamps(cx.now))
@@ -374,7 +374,7 @@ impl Socket {
             Nagle::AnyOutstanding => !idle,
             Nagle::SmallOutstanding => self.small_end.after(self.tx.una),
         };
-        self.kept.no_nagle || !waits
+        self.kept.no_nagle() || !waits
     }
 
     #[inline]
@@ -429,7 +429,7 @@ impl Socket {
         if fin {
             self.fin_leaves();
         }
-        Flags::default().with_if(push && !self.kept.no_push, Flags::PSH).with_if(fin, Flags::FIN)
+        Flags::default().with_if(push && !self.kept.no_push(), Flags::PSH).with_if(fin, Flags::FIN)
     }
 
     /// Whether no further full segment can leave now.

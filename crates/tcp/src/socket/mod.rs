@@ -218,8 +218,6 @@ pub struct Socket {
     persist_backoff: u8,
     /// The override of silly-window avoidance: the next segment may be of any size.
     force_small: bool,
-    /// More was announced with the last write: what is less than a segment waits for it, or for the peer.
-    more: bool,
     /// The end of the last small segment sent.
     small_end: SeqNum,
     /// Data segments that have left at once: since the last call or arrival. Two are a train.

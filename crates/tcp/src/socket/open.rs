@@ -3,8 +3,9 @@
 use fullpipe_units::SeqNum;
 
 use super::{
-    Context, Counts, Events, Fin, Kept, Part, Phase, Probe, Socket, SocketOptions, State, Syn, Tuple, rack::Rack,
-    timer::Timers,
+    Context, Counts, Events, Fin, Kept, Part, Phase, Probe, Socket, SocketOptions, State, Syn, Tuple,
+    rack::Rack,
+    timer::{Timer, Timers},
 };
 use crate::{
     congestion::{Controller, Window},
@@ -112,7 +113,6 @@ impl Socket {
             cwr_until: iss,
             persist_backoff: 0,
             force_small: false,
-            more: false,
             small_end: iss,
             train: 0,
             burst_left: 0,
@@ -134,13 +134,16 @@ impl Socket {
         let mut socket = Self::closed(cx, opening);
         socket.state = State::SynSent;
         // Until the peer answers, everything that the profile offers is on offer.
-        let offers = !socket.kept.no_options;
+        let offers = !socket.kept.no_options();
         socket.timestamps_on = cx.profile.timestamps && offers;
         socket.sack_on = cfg!(feature = "sack") && cx.profile.sack && offers;
         socket.ecn_on = Self::asks_for_ecn(cx);
         socket.scaling = cx.profile.window_scaling && offers;
         socket.rcv_shift = if offers { socket.shift_to_announce(cx) } else { 0 };
         socket.arm_silence(cx.now);
+        if let Some(ms) = opening.options.open_timeout_ms.filter(|_| cfg!(feature = "platforms")) {
+            socket.timers.set(Timer::State, cx.now, ms.saturating_mul(1_000));
+        }
         socket
     }
 
@@ -172,7 +175,7 @@ impl Socket {
         let first = matches!(self.state, State::SynReceived) && self.passive;
         // What this end would not tell it doesn't hear, but for the size of what the peer takes.
         let none = Options { mss: syn.options.mss, ..Options::default() };
-        let offered = if self.kept.no_options { &none } else { &syn.options };
+        let offered = if self.kept.no_options() { &none } else { &syn.options };
         self.irs = syn.seq;
         self.rx.start(syn.seq + 1);
         self.grow_from = syn.seq + 1;

@@ -13,9 +13,9 @@ use crate::{
 /// get to the segment: each probe would be for nothing. Linux's least is two ticks (TCP_TIMEOUT_MIN), 2 ms at 1000 Hz.
 const LEAST_PROBE_US: u32 = 2_000;
 
-/// Linux counts to no more (`tcp_max_reordering`), and from no less.
-const MOST_OVERTAKEN: u32 = 300;
-const LEAST_OVERTAKEN: u16 = 3;
+/// Linux counts from no less.
+#[cfg(feature = "platforms")]
+const LEAST_OVERTAKEN: u8 = 3;
 
 /// The algorithm's variables (RFC 8985, section 5.2).
 #[derive(Clone, Copy, Debug, Default)]
@@ -28,9 +28,8 @@ pub(super) struct Rack {
     forward: SeqNum,
     order: Order,
     /// By how many segments one has been overtaken, at the most.
-    overtaken: u16,
-    /// How often that was seen.
-    overtakings: u16,
+    #[cfg(feature = "platforms")]
+    overtaken: u8,
     /// The reordering window in quarters of the least round-trip time, and how long it stays widened.
     window_quarters: u8,
     window_persist: u8,
@@ -89,21 +88,24 @@ impl Rack {
         } else if let Some(end) = delivered.lowest_clean.filter(|end| end.before(self.forward)) {
             self.order = Order::Changed;
             // From the front of the one to the end of the foremost that came before it (`tcp_check_sack_reordering`).
-            let segments = self.forward.distance_from(end).div_ceil(mss) + 1;
-            self.overtakings = self.overtakings.saturating_add(1);
-            self.overtaken = self.overtaken.max(segments.min(MOST_OVERTAKEN) as u16);
+            self.note_overtaken(self.forward.distance_from(end).div_ceil(mss) + 1);
         }
         self.forward = self.forward.later(latest.end).later(una);
     }
 
-    /// By how many segments one has been overtaken, at the most.
-    pub(super) fn reordering(&self) -> u16 {
-        self.overtaken.max(LEAST_OVERTAKEN)
+    #[cfg(feature = "platforms")]
+    fn note_overtaken(&mut self, segments: u32) {
+        self.overtaken = self.overtaken.max(u8::try_from(segments).unwrap_or(u8::MAX));
     }
 
-    /// How often a segment was seen to be overtaken.
-    pub(super) const fn overtakings(&self) -> u16 {
-        self.overtakings
+    #[cfg(not(feature = "platforms"))]
+    #[expect(clippy::unused_self, reason = "without other platforms nobody counts")]
+    const fn note_overtaken(&self, _: u32) {}
+
+    /// By how many segments one has been overtaken, at the most.
+    #[cfg(feature = "platforms")]
+    pub(super) fn reordering(&self) -> u8 {
+        self.overtaken.max(LEAST_OVERTAKEN)
     }
 
     /// Section 6.2, step 4: how much longer than the latest delivery's round trip a segment may take.

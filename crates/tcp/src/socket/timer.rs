@@ -143,7 +143,9 @@ impl Socket {
             return;
         }
         if self.timers.take(Timer::State, now) {
-            self.end(cx, None);
+            // While it is being opened, a connection's time for that is over.
+            let is_opening = cfg!(feature = "platforms") && matches!(self.state, State::SynSent | State::SynReceived);
+            self.end(cx, is_opening.then_some(Failure::TimedOut));
         }
         if self.timers.take(Timer::DelayedAck, now) {
             self.ack_now = true;
@@ -165,7 +167,7 @@ impl Socket {
         }
         if self.timers.take(Timer::NoPush, now) {
             self.force_small = true;
-            if !self.kept.no_push {
+            if !self.kept.no_push() {
                 self.tx.mark_push(cx.pool);
             }
         }
@@ -229,14 +231,9 @@ impl Socket {
         }
     }
 
-    #[inline]
-    fn user_timeout_ms(&self) -> Option<u32> {
-        self.kept.user_timeout_ms(self.state == State::SynSent)
-    }
-
     fn user_timeout_passed(&self, now: Instant) -> bool {
         let waited_ms = Millis::new(now).since(self.waiting_since);
-        self.user_timeout_ms().is_some_and(|limit| waited_ms >= limit)
+        self.kept.user_timeout_ms().is_some_and(|limit| waited_ms >= limit)
     }
 
     /// `wait_us`, or less where the user timeout ends before: timers that double would hold a dead peer's buffers for
@@ -244,7 +241,7 @@ impl Socket {
     #[inline]
     fn within_user_timeout(&self, wait_us: u32, now: Instant) -> u32 {
         let waited_ms = Millis::new(now).since(self.waiting_since);
-        match self.user_timeout_ms().map(|limit| limit.saturating_sub(waited_ms)) {
+        match self.kept.user_timeout_ms().map(|limit| limit.saturating_sub(waited_ms)) {
             // Over, and the connection lives: its peer answers.
             None | Some(0) => wait_us,
             Some(left_ms) => wait_us.min(left_ms.saturating_mul(1_000)),

@@ -209,6 +209,7 @@ pub struct SocketOptions {
     pub corked: bool,
     /// TCP_NOTSENT_LOWAT: a write takes more only while fewer bytes than this wait to be sent, and fills what leaves at
     /// once; there is room again when half of it waits. What an application has not written it can still replace.
+    #[cfg(feature = "platforms")]
     pub unsent_low: Option<u32>,
     /// Delayed acknowledgements.
     pub ack: AckPolicy,
@@ -245,6 +246,7 @@ impl SocketOptions {
             no_nagle: false,
             no_push: false,
             corked: false,
+            #[cfg(feature = "platforms")]
             unsent_low: None,
             ack: profile.ack,
             keepalive: profile.keepalive,

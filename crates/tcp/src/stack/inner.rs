@@ -83,7 +83,8 @@ impl Core {
     pub(super) fn check_budgets(&self, parts: &Parts<'_>, options: &SocketOptions) -> Result<(), OpenError> {
         let count = parts.pool.count();
         // Without scaling the window field ends at 65,535: 45 segments of 1460 bytes fill it.
-        let unscaled = u16::MAX.div_ceil(self.config.device.mtu.saturating_sub(40).max(1));
+        let mtu = if cfg!(feature = "platforms") { self.config.device.mtu } else { 1_500 };
+        let unscaled = u16::MAX.div_ceil(mtu.saturating_sub(40).max(1));
         let receive = if self.config.profile.window_scaling { count } else { count.min(unscaled) };
         let budgets = options.budgets;
         let checks = [
