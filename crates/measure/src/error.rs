@@ -335,7 +335,10 @@ impl fmt::Display for Foreign {
             Self::Ssh => f.write_str("something that speaks SSH"),
             Self::Tls => f.write_str("something that speaks TLS"),
             Self::Iperf2 => f.write_str("an iperf 2, whose protocol is another one (use iperf3 or fullpipe there)"),
-            Self::Silent => f.write_str("something that accepts and stays silent (an iperf 2 server does: `fullpipe measure --iperf2` speaks to it)"),
+            Self::Silent => f.write_str(
+                "something that accepts and stays silent, as an iperf 2 server does (`fullpipe measure --iperf2` speaks to one; \
+                 or run iperf3 or fullpipe there)",
+            ),
             Self::Other(text) => write!(f, "something that says `{text}`"),
         }
     }

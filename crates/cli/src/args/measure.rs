@@ -23,7 +23,7 @@ Examples:
   fullpipe measure far.example --sizes 4k..64k     rate, CPU and round trip of each message size
   fullpipe measure far.example --pattern request-response --pair 1/1 --pair 100/64k
   fullpipe measure far.example --latency-under-load
-  fullpipe measure far.example --iperf2 -w 1M      an iperf 2 server, as `iperf -c far.example -w 1M`
+  fullpipe measure far.example --iperf2 -w 1M      an iperf 2 server, as `iperf -c ... -w 1M`
   fullpipe measure far.example --max -t 5          what the two hosts can push
   fullpipe measure far.example --capacity          available rate, with little load
   fullpipe measure far.example --iperf3-json       for dashboards that read iperf3's JSON
