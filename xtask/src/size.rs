@@ -24,7 +24,7 @@ const APPLICATIONS: &[Application] = &[
         name: "fullpipe, NewReno without SACK",
         binary: "fullpipe",
         features: "",
-        aim: Some(24 << 10),
+        aim: Some(49 << 9),
         can: "window scaling, fast retransmit, delayed ACK, Nagle, zero-window probes, path-MTU discovery, challenge ACKs,
   keyed initial numbers, listeners with a backlog, out-of-order data in a shared pool, user timeout, ICMP echo; without counts",
     },
@@ -66,7 +66,7 @@ pub(crate) fn run(shell: &Shell) -> Result<()> {
     }
     println!(
         "RAM is static: 4 sockets and 32 buffers of 1548 bytes, or as many bytes of buffers for smoltcp's sockets. The engine's \
-         build refuses a socket of more than 640 bytes, with BBR of more than 800."
+         build refuses a socket of more than 640 bytes, with BBR of more than 808."
     );
     Ok(())
 }

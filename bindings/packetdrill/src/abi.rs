@@ -252,7 +252,17 @@ unsafe fn write_parts(fd: Fd, parts: *const iovec, count: usize, flags: c_int, p
     let mut taken = 0;
     for (at, pieces) in parts.chunks(MOST_PIECES).enumerate() {
         let flags = if at == last { flags } else { (flags & !libc::MSG_ZEROCOPY) | libc::MSG_EOR };
-        taken += calls::write_to(host::hold(), fd, &gather(pieces), WriteHow { flags }, peer)?;
+        let data = gather(pieces);
+        match calls::write_to(host::hold(), fd, &data, WriteHow { flags }, peer) {
+            Ok(len) => {
+                taken += len;
+                if (len as usize) < data.len() {
+                    break;
+                }
+            }
+            Err(_) if taken > 0 => break,
+            Err(error) => return Err(error),
+        }
     }
     Ok(taken)
 }

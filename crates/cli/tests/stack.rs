@@ -142,8 +142,8 @@ fn budgets_out_of_range_are_refused_with_their_range() {
     const TEST: &str = "budgets_out_of_range_are_refused_with_their_range";
     for (words, says) in [
         (["--buffers", "0"].as_slice(), "1 to 256"),
-        // Without window scaling 43 buffers are a full window.
-        (&["--buffers", "rx=44", "--profile", "netburner"], "1 to 43"),
+        // Without window scaling 45 segments of 1460 bytes are a full window.
+        (&["--buffers", "rx=46", "--profile", "netburner"], "1 to 45"),
         (&["--buffers", "rx=9", "--pool", "8"], "1 to 8"),
     ] {
         let Some(mut command) = stack(TEST, &[&["connect"], words].concat()) else { return };

@@ -33,7 +33,7 @@ pub(crate) fn before_silence(intervals: &[Interval]) -> usize {
 }
 
 /// The labels that a verdict rests on.
-pub(crate) fn told(timeline: &Timeline, labels: &[Label]) -> usize {
+pub(crate) fn judged(timeline: &Timeline, labels: &[Label]) -> usize {
     let end = before_silence(&timeline.intervals);
     let is_opening = labels[..end].iter().any(|label| label.limiter == Limiter::CongestionWindow);
     if is_all(timeline) && is_opening { end } else { labels.len() }

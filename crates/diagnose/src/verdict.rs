@@ -72,6 +72,7 @@ fn rule(case: &Case<'_>, labels: &[Label]) -> Diagnosis {
     if case.timeline.intervals.is_empty() && !transfer.receiver_samples.is_empty() {
         return receiver::judge(transfer);
     }
+    let labels = &labels[..opening::judged(&case.timeline, labels)];
     let shares = shares(case, labels);
     if let Some((opening, share)) = slow_opening(case) {
         return sentences::handshake(case, opening, share, shares);
@@ -136,7 +137,6 @@ pub(crate) struct Ruling<'a> {
 impl<'a> Ruling<'a> {
     /// The limiter with the largest share; slow start stands apart from a window that losses hold down.
     fn new(case: &'a Case<'_>, labels: &[Label]) -> Self {
-        let labels = &labels[..opening::told(&case.timeline, labels)];
         let mut times: BTreeMap<(Limiter, bool), f64> = BTreeMap::new();
         for (label, interval) in labels.iter().zip(&case.timeline.intervals) {
             *times.entry(group(*label)).or_default() += interval.len();
@@ -154,7 +154,7 @@ impl<'a> Ruling<'a> {
         let ruling = Self {
             limiter,
             detail: details.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).and_then(|(detail, _)| detail),
-            share: stats::fraction(time, case.timeline.span_us).min(1.0),
+            share: stats::fraction(time, span_us(case, labels)).min(1.0),
             rate: stats::fraction(intervals.iter().map(|i| i.acked * 8e6).sum(), time),
             rtt: stats::median(intervals.iter().filter_map(|i| Some((i.rtt()?, i.len()))))
                 .or_else(|| case.path.base_rtt.filter(|_| case.transfer.source == Source::Capture)),
@@ -187,10 +187,16 @@ fn group(label: Label) -> (Limiter, bool) {
     (label.limiter, label.detail == Some(Detail::SlowStart))
 }
 
+/// The time that these labels are of, which begin where the transfer does.
+fn span_us(case: &Case<'_>, labels: &[Label]) -> f64 {
+    let rest = case.timeline.intervals.iter().skip(labels.len()).map(|interval| interval.len());
+    case.timeline.span_us - rest.sum::<f64>()
+}
+
 fn shares(case: &Case<'_>, labels: &[Label]) -> Shares {
-    let mut shares = Shares::new();
+    let (mut shares, span_us) = (Shares::new(), span_us(case, labels));
     for (label, interval) in labels.iter().zip(&case.timeline.intervals) {
-        *shares.entry(label.limiter).or_insert(0.0) += stats::fraction(interval.len(), case.timeline.span_us);
+        *shares.entry(label.limiter).or_insert(0.0) += stats::fraction(interval.len(), span_us);
     }
     for share in shares.values_mut() {
         *share = share.clamp(0.0, 1.0);

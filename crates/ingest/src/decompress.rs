@@ -1,5 +1,5 @@
 //! gzip and zstd, recognised by their first bytes. What is *not* here: the algorithms (flate2 with zlib-rs; Zstandard's own library,
-//! four times as fast as the one without C, which a page has to make do with).
+//! three times as fast as the one without C, which a page has to make do with).
 
 #[cfg(any(test, target_family = "wasm"))]
 mod frames;

@@ -151,7 +151,8 @@ impl Comparison {
     }
 }
 
-const WITHIN_NOISE: &str = "~: within noise: the rounds of either sweep differ as much among themselves";
+const WITHIN_NOISE: &str = "~: within noise: rounds of the one sweep overlap those of the other; where it matters, measure both again with nothing else \
+     running";
 const NOT_TOLD: &str =
     "?: noise can't be told: one of the sweeps kept no spread (an older version wrote it, or it was stopped)";
 

@@ -90,9 +90,9 @@ pub(crate) fn of_exchange(exchange: &ExchangeReport) -> Option<Conclusion> {
     let (part, latency) = exchange.delayed.zip(exchange.latency)?;
     let (request, took) = (exchange.request, time(Some(latency.p50_us)));
     if part < 0.5 {
+        let why = if part < 0.1 { ": the far end acknowledges at once, or a half fills a segment" } else { "" };
         let text = format!(
-            "{} of the requests of {request} in two halves wait for a delayed acknowledgement: the far end acknowledges at \
-             once, or a half fills a segment",
+            "{} of the requests of {request} in two halves wait for a delayed acknowledgement{why}",
             percent(part)
         );
         return Some(Conclusion::plain(None, text));

@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(rtt.rto(&RTO), 3_000);
     }
 
-    /// FreeBSD: 1 s and 3.2 s for SYNs; with a round-trip time of 100 ms, 0.5 s and then 0.8 s.
+    /// FreeBSD: SYNs wait 1 s and then 2.2 s; with a round-trip time of 100 ms it is 0.5 s and then 0.8 s.
     #[test]
     fn a_margin_that_is_added_comes_on_top_of_the_doubling() {
         let rto = Rto { margin_us: 200_000, adds_margin: true, ..RTO };

@@ -4,16 +4,14 @@
 use fullpipe_units::{Rate, window_limited_rate};
 
 use super::{bytes, measured, micros, percent, spare_path};
-use crate::{Detail, Source, classify::Case, packets, stats, thresholds, timeline::Interval, verdict::Ruling};
+use crate::{Detail, classify::Case, packets, stats, thresholds, timeline::Interval, verdict::Ruling};
 
 pub(super) fn path(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<String> {
     let mut texts = Vec::new();
     texts.extend(known_rate(case, ruling));
     if ruling.detail == Some(Detail::Policed) {
-        // Samples begin later than the transfer: what came before isn't known.
-        let beginning = if case.transfer.source == Source::Watch { "" } else { "after a faster beginning and " };
         texts.push(format!(
-            "{} of all segments were lost at a level rate of {}, {beginning}without a queue: a policer",
+            "{} of all segments were lost at a level rate of {}, without a queue: a policer",
             per_cent_lost(case),
             measured(ruling)
         ));

@@ -167,7 +167,7 @@ pub(super) fn pressure(settings: &Settings) -> Option<(Bytes, bool)> {
 /// bytes.
 pub(crate) const fn meant_as_bytes([low, pressure, high]: [u64; 3]) -> bool {
     // The kernel rounds, so that its ratio is met to a page or two.
-    let is_own_ratio = pressure.abs_diff(low / 3 * 4) <= 8 && high.abs_diff(low * 2) <= 8;
+    let is_own_ratio = pressure.abs_diff((low / 3).saturating_mul(4)) <= 8 && high.abs_diff(low.saturating_mul(2)) <= 8;
     high >= 1 << 22 && (low == high || low <= 1 << 16 || (high >= 120_000_000 && !is_own_ratio))
 }
 

@@ -150,7 +150,7 @@ fn run_alone(
     let ending = watch(client, spec, cancel, None, moving.as_mut(), progress)?;
     progress(phase(Phase::Finishing, spec));
     let own = moving.stop();
-    iperf2::take_leave(&streams, Patience::new(client.options.answer));
+    iperf2::take_leave(&streams, Patience::new(client.options.answer).unless(cancel));
     moving.release(false);
     let accounts =
         Accounts { own, far: None, results: None, peer_name: &client.peer_name(), idle_rtt: None, path_mtu: [None; 2] };

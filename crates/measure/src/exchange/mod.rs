@@ -133,7 +133,7 @@ pub struct ExchangeReport {
     pub per_second: f64,
     /// From the first byte of a request to the last of its response.
     pub latency: Option<Latency>,
-    /// Half of the same requests took longer written at once: where they were written in two halves with Nagle's algorithm.
+    /// The median of the same requests written at once; only where they are written in two halves under Nagle's algorithm.
     pub at_once_us: Option<f64>,
     /// The part of the requests in two halves that waited for a delayed acknowledgement, 0 to 1.
     pub delayed: Option<f64>,

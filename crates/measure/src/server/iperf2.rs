@@ -158,8 +158,8 @@ impl Moving<'_> {
         match outcome {
             Ok(bytes) => {
                 self.moved += bytes as u64;
-                self.last = Instant::now();
                 self.pace();
+                self.last = Instant::now();
                 Ok(())
             }
             Err(error) if is_waiting(&error) => Ok(()),
@@ -171,7 +171,10 @@ impl Moving<'_> {
     fn pace(&self) {
         let Some(rate) = self.options.max_rate else { return };
         let due = Duration::from_secs_f64(self.moved as f64 * 8.0 / rate.bps().max(1) as f64);
-        thread::sleep(due.saturating_sub(self.start.elapsed()).min(LOOK));
+        let until = due.min(self.options.longest_test);
+        while !self.stop.load(Ordering::Relaxed) && self.start.elapsed() < until {
+            thread::sleep(until.saturating_sub(self.start.elapsed()).min(LOOK));
+        }
     }
 
     fn over(&self) -> Stopped {

@@ -41,7 +41,7 @@ impl Socket {
             Some(mark) => &data[..data.len().min(self.below_mark(mark, mss) as usize)],
             None => data,
         };
-        self.tx.write(cx.pool, data, mss, how != Writing::More)
+        self.tx.write(cx.pool, data, mss, !cfg!(feature = "platforms") || how != Writing::More)
     }
 
     /// Bytes that a write takes where it ends at `mark` bytes that wait: as many as fill what leaves at once, half of the peer's
@@ -73,7 +73,7 @@ impl Socket {
     pub(crate) fn can_write(&self, pool: &Pool<'_>) -> bool {
         self.fin == Fin::Open
             && matches!(self.state, State::SynSent | State::SynReceived | State::Established | State::CloseWait)
-            && self.kept.unsent_low().is_none_or(|mark| self.tx.unsent_bytes() < mark / 2)
+            && self.kept.unsent_low().is_none_or(|mark| self.tx.unsent_bytes().saturating_mul(2) < mark)
             && self.tx.has_room(pool, self.mss())
     }
 

@@ -45,7 +45,8 @@ impl Kept {
         Self {
             user_timeout_ms: options.user_timeout_ms.unwrap_or(NEVER),
             #[cfg(feature = "platforms")]
-            unsent_low: options.unsent_low.unwrap_or(NEVER),
+            // Zero is no mark, as on Linux (tcp(7)).
+            unsent_low: options.unsent_low.filter(|mark| *mark > 0).unwrap_or(NEVER),
             reap_after_ms: options.reap_after_ms.unwrap_or(NEVER),
             keepalive_idle_s: keepalive.idle_s,
             keepalive_interval_s: keepalive.interval_s,

@@ -139,16 +139,19 @@ impl Core {
 
     /// What a connection's segment asks of the stack.
     fn answer(&mut self, now: Instant, parts: &mut Parts<'_>, at: u16, segment: &Segment<'_>, reply: Reply) {
-        let Some(tuple) = parts.table.socket(at).map(|socket| socket.tuple) else { return };
+        let Some((tuple, orphan)) = parts.table.socket(at).map(|socket| (socket.tuple, socket.is_orphan())) else {
+            return;
+        };
+        // Where the application still holds the old connection, the new one needs an entry of its own.
+        let has_room = orphan || (cfg!(feature = "platforms") && parts.table.has_free());
         match reply {
             Reply::Reset => self.send_reset(parts, &tuple, segment),
-            Reply::Reopen(last) if parts.table.find_listener(tuple.local).is_some() => {
+            Reply::Reopen(last) if has_room && parts.table.find_listener(tuple.local).is_some() => {
                 // The connection in TIME-WAIT makes room; what has arrived on it is still read.
-                let orphan = parts.table.socket(at).is_some_and(|socket| socket.is_orphan());
                 if orphan {
                     self.on_socket(now, parts, at, |socket, cx| socket.release(cx));
                     self.free_if_done(now, parts, at);
-                } else {
+                } else if cfg!(feature = "platforms") {
                     self.on_socket(now, parts, at, |socket, cx| socket.leave_time_wait(cx));
                     parts.table.replace(at, self.hash(&tuple));
                 }

@@ -62,7 +62,8 @@ impl Core {
         let Some(listener) = parts.table.listener(at) else { return };
         let options = listener.options;
         let full = listener.waiting >= listener.backlog;
-        if full || (cfg!(feature = "cookies") && self.config.syn_cookies_only) {
+        let by_cookie_alone = self.config.syn_cookies && self.config.syn_cookies_only;
+        if full || (cfg!(feature = "cookies") && by_cookie_alone) {
             self.counts.note(|counts| counts.backlog_full += u32::from(full));
             if cfg!(feature = "cookies") && self.config.syn_cookies {
                 listener.cookie_sent = Some(Millis::new(now));

@@ -154,7 +154,7 @@ impl Core {
     pub(super) fn write_headers(&mut self, out: &mut [u8], tuple: &Tuple, header: &Header) -> usize {
         let Written { len, ip_len, sum, checksum_at } = self.write(out, tuple, header, Ecn::NotEct, 0);
         let sum = sum.bytes(&out[ip_len..len]).finish();
-        wire::set_be16(out, checksum_at, if tuple.udp_port().is_some() { udp::told(sum) } else { sum });
+        wire::set_be16(out, checksum_at, if tuple.udp_port().is_some() { udp::written(sum) } else { sum });
         len
     }
 }
@@ -211,7 +211,11 @@ impl<'a> Transmit<'a> {
                 sum.finish()
             };
             let (at, ip_len) = (usize::from(packet.checksum_at), usize::from(packet.ip_len));
-            let value = if at == ip_len + udp::CHECKSUM_AT { udp::told(value) } else { value };
+            let value = if cfg!(feature = "platforms") && at == ip_len + udp::CHECKSUM_AT {
+                udp::written(value)
+            } else {
+                value
+            };
             wire::set_be16(&mut packet.header, at, value);
         }
         Self { packet, pool }

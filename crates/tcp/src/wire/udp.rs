@@ -38,13 +38,17 @@ impl<'a> Datagram<'a> {
             return Err(Malformed::Header);
         }
         let is_covered = checksum != 0;
+        if !is_covered && packet.src.is_ipv6() {
+            // RFC 8200, section 8.1.
+            return Err(Malformed::Checksum);
+        }
         if is_covered && !verified {
             let sum = Addresses { src: packet.src, dst: packet.dst }.pseudo_header(PROTOCOL, len as u32);
             if !sum.bytes(whole).is_valid() {
                 return Err(Malformed::Checksum);
             }
         }
-        Ok(Self { src_port, dst_port, data, is_verified: is_covered || verified })
+        Ok(Self { src_port, dst_port, data, is_verified: is_covered })
     }
 }
 
@@ -59,7 +63,7 @@ pub(crate) fn write(out: &mut [u8], ports: (u16, u16), len: usize) {
 }
 
 /// The checksum as a datagram tells it: zero would say that there is none.
-pub(crate) const fn told(sum: u16) -> u16 {
+pub(crate) const fn written(sum: u16) -> u16 {
     if sum == 0 { u16::MAX } else { sum }
 }
 
