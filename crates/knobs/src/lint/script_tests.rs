@@ -180,8 +180,10 @@ fn adapters_and_queues_of_a_script_are_judged_or_named() {
     );
     let slow = judged(Kind::Script, "ethtool -K eth0 gro off", "linux-6.18", Some(("100M", "10ms")));
     assert_eq!(slow, [(1, Level::Note, "no-gain".to_owned())]);
-    let text = "#!/bin/sh\nsysrc ifconfig_em0=\"inet 10.0.0.1/24 mtu 9014\" net.inet.tcp.sack.enable=0\necho 'net.inet.tcp.recvbuf_auto=0' >> /boot/loader.conf\n";
+    let text = "#!/bin/sh\nsysrc ifconfig_em0=\"inet 10.0.0.1/24 mtu 9014\"; sysctl net.inet.tcp.sack.enable=0\necho 'net.inet.tcp.recvbuf_auto=0' >> /boot/loader.conf\n";
     assert_eq!(rules(Kind::Script, text, "freebsd-14.1"), ["2 frame-for-mtu", "2 harmful", "3 harmful"]);
+    let found = said(Kind::Script, "sysrc -f /etc/sysctl.conf net.inet.tcp.sendspace=65536", "freebsd-13.2");
+    assert!(found.contains("sysrc refuses `net.inet.tcp.sendspace`"), "{found}");
     let found = said(Kind::Script, "sysctl -w net.core.rmem_max = 1", "linux-6.18");
     assert!(found.contains("as one word: with spaces around the `=` nothing is set"), "{found}");
 }

@@ -11,7 +11,7 @@ pub(super) fn actions(program: &str, words: &[&str]) -> Option<Result<Vec<Action
         "ifconfig" => ifconfig(words),
         "ethtool" => ethtool(words),
         "tc" => tc(words),
-        "sysrc" => sysrc(words),
+        "sysrc" => return Some(sysrc(words)),
         "kenv" => words.iter().filter_map(|word| tunable(word)).collect(),
         "networksetup" => match words {
             [option, device, size] if option.eq_ignore_ascii_case("-setMTU") => vec![set(device, "mtu", size)],
@@ -155,9 +155,21 @@ fn tc(words: &[&str]) -> Vec<Action> {
 }
 
 /// `sysrc ifconfig_em0="inet 10.0.0.1/24 mtu 9000"`, `sysrc -f /boot/loader.conf cc_htcp_load=YES`.
-fn sysrc(words: &[&str]) -> Vec<Action> {
+fn sysrc(words: &[&str]) -> Result<Vec<Action>, String> {
     let assigned = words.iter().filter(|word| !word.starts_with('-')).filter_map(|word| word.split_once('='));
-    assigned.filter_map(|(name, value)| shell::setting(name.trim_end_matches('+'), value)).collect()
+    let mut actions = Vec::new();
+    for (name, value) in assigned {
+        let name = name.trim_end_matches('+');
+        if name.contains('.') {
+            // sysrc(8): "name contains characters not allowed in shell", whatever the file.
+            return Err(format!(
+                "sysrc refuses `{name}`: it writes variables of sh, and these have no dots; put `{name}=...` into \
+                 /etc/sysctl.conf or /boot/loader.conf by other means"
+            ));
+        }
+        actions.extend(shell::setting(name, value));
+    }
+    Ok(actions)
 }
 
 fn tunable(word: &str) -> Option<Action> {
