@@ -88,7 +88,7 @@ mod tests {
         write(&mut bytes, (9811, 7), len);
         let whole = packet(&bytes);
         let sum = Addresses { src: whole.src, dst: whole.dst }.pseudo_header(PROTOCOL, len as u32);
-        let sum = told(sum.bytes(&bytes).finish());
+        let sum = written(sum.bytes(&bytes).finish());
         set_be16(&mut bytes, CHECKSUM_AT, sum);
         bytes
     }
@@ -104,6 +104,7 @@ mod tests {
         // Without a checksum the segment has to prove itself.
         bytes[CHECKSUM_AT..HEADER].fill(0);
         assert!(!Datagram::parse(&packet(&bytes), false).unwrap().is_verified);
+        assert!(!Datagram::parse(&packet(&bytes), true).unwrap().is_verified, "the device has seen no checksum");
     }
 
     proptest! {
