@@ -5,19 +5,9 @@ use fullpipe_tcp::socket::Info;
 
 /// What a packet takes besides its data: its head, and the structure that tells of it.
 const HEAD: u32 = 1_280;
-/// The most data of a packet that a device splits.
-const MOST: u32 = 65_535;
-
-/// Data bytes of a whole packet (`tcp_xmit_size_goal`): half of the peer's window at the most.
-fn goal(info: &Info) -> u32 {
-    let half = if info.max_wnd > 536 { info.max_wnd / 2 } else { info.max_wnd };
-    let mss = info.mss.max(1);
-    (half.min(MOST) / mss * mss).max(mss)
-}
-
 /// What counts of a connection's buffer.
 fn queued(info: &Info) -> u32 {
-    let goal = goal(info);
+    let goal = info.size_goal();
     let packets = info.outstanding.div_ceil(goal) + info.unsent.div_ceil(goal);
     info.outstanding + info.unsent + packets * HEAD
 }
@@ -33,7 +23,7 @@ pub(crate) struct Part {
 /// What a write of `rest` bytes takes next of `space`, when `unpushed` bytes were written since the last push; `None`
 /// where nothing fits.
 pub(crate) fn next(info: &Info, space: u32, rest: usize, unpushed: u32) -> Option<Part> {
-    let goal = goal(info);
+    let goal = info.size_goal();
     let tail = info.unsent % goal;
     let before = queued(info);
     if tail == 0 && before >= space {

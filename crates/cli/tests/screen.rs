@@ -7,9 +7,13 @@ use std::{
     io::ErrorKind,
     net::{TcpListener, TcpStream},
     process::Command,
+    sync::atomic::{AtomicU32, Ordering},
     thread,
     time::Duration,
 };
+
+/// Terminals that were opened.
+static OPENED: AtomicU32 = AtomicU32::new(0);
 
 /// A terminal of its own, which ends with the test.
 struct Terminal {
@@ -17,8 +21,11 @@ struct Terminal {
 }
 
 impl Terminal {
-    /// `None`, and the reason printed, without tmux.
+    /// `None`, and the reason printed, without tmux or anything to watch.
     fn open(test: &str, columns: u16, rows: u16) -> Option<Self> {
+        if !can_watch(test) {
+            return None;
+        }
         match Command::new("tmux").arg("-V").output() {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 println!("skipped {test}: tmux is not installed");
@@ -26,7 +33,9 @@ impl Terminal {
             }
             version => assert!(version.unwrap().status.success()),
         }
-        let terminal = Self { socket: format!("fullpipe-{columns}-{rows}-{}", std::process::id()) };
+        // Tests of one process run beside each other.
+        let number = OPENED.fetch_add(1, Ordering::Relaxed);
+        let terminal = Self { socket: format!("fullpipe-{}-{number}", std::process::id()) };
         let (columns, rows) = (columns.to_string(), rows.to_string());
         terminal.tmux(&["new-session", "-d", "-x", &columns, "-y", &rows, "PS1='$ ' TERM=screen-256color sh"]);
         // What is typed before the prompt is shown without it.
@@ -127,9 +136,6 @@ fn can_watch(test: &str) -> bool {
 fn connections_are_shown_sorted_filtered_and_opened_and_nothing_stays() {
     let test = "connections_are_shown_sorted_filtered_and_opened_and_nothing_stays";
     for (columns, rows) in [(80, 24), (200, 50)] {
-        if !can_watch(test) {
-            return;
-        }
         let Some(terminal) = Terminal::open(test, columns, rows) else { return };
         let (near, _far) = connection();
         let port = near.local_addr().unwrap().port();
@@ -161,9 +167,6 @@ fn connections_are_shown_sorted_filtered_and_opened_and_nothing_stays() {
 #[test]
 fn signals_leave_the_terminal_as_it_was() {
     let test = "signals_leave_the_terminal_as_it_was";
-    if !can_watch(test) {
-        return;
-    }
     let Some(terminal) = Terminal::open(test, 80, 25) else { return };
     terminal.watch("");
     let program = rustix::process::Pid::from_raw(terminal.program()).unwrap();
@@ -180,9 +183,6 @@ fn signals_leave_the_terminal_as_it_was() {
 #[test]
 fn a_terminal_that_is_gone_ends_it() {
     let test = "a_terminal_that_is_gone_ends_it";
-    if !can_watch(test) {
-        return;
-    }
     let Some(terminal) = Terminal::open(test, 80, 25) else { return };
     terminal.watch("");
     let program = terminal.program();
@@ -202,9 +202,6 @@ fn a_terminal_that_is_gone_ends_it() {
 #[test]
 fn a_recording_is_shown_again_to_its_end() {
     let test = "a_recording_is_shown_again_to_its_end";
-    if !can_watch(test) {
-        return;
-    }
     let Some(terminal) = Terminal::open(test, 100, 30) else { return };
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("watched.jsonl");

@@ -28,10 +28,10 @@ pub(crate) fn rate(transfer: &Transfer, timeline: &Timeline, path: &Path, losses
     let rate = stats::quantile(rates.iter().copied(), thresholds::POLICED_QUANTILE).filter(|&rate| rate > 0.0)?;
     let near = |(figure, _): &&(f64, f64)| (figure - rate).abs() <= thresholds::AGREEMENT * rate;
     // A sender that has lost nothing for round trips may have sent less than the bucket would have let through.
-    let is_told =
+    let counts =
         |pair: &&(f64, f64)| near(pair) || pair.0 > rate || pair.1 < thresholds::POLICED_APART_ROUND_TRIPS * base;
     let all: f64 = rates.iter().map(|(_, time)| time).sum();
-    let time: f64 = rates.iter().filter(is_told).map(|(_, time)| time).sum();
+    let time: f64 = rates.iter().filter(counts).map(|(_, time)| time).sum();
     let level: f64 = rates.iter().filter(near).map(|(_, time)| time).sum();
     // One pause between two losses is at its own rate, whatever that is.
     let is_level = rates.len() >= thresholds::LEAST_PEAKS

@@ -206,7 +206,7 @@ pub struct SenderSample {
     pub retransmitted: Option<Bytes>,
     /// Retransmission timeouts so far.
     pub timeouts: Option<u64>,
-    /// Of these, those since anything was acknowledged last (`tcpi_backoff`); unlike the count of all not cumulative.
+    /// Of these, those since anything was acknowledged last (sock_diag's `idiag_retrans` on Linux); unlike the count of all not cumulative.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backoffs: Option<u8>,
     /// Segments that the sender currently believes lost.

@@ -77,8 +77,7 @@ pub struct Pair {
     pub after_spread_percent: Option<f64>,
     /// How much more it is than before, in percent.
     pub percent: Option<f64>,
-    /// Whether the difference is no larger than the rounds of the two sweeps differ among themselves; absent where that
-    /// can't be told.
+    /// Whether rounds of the one sweep overlap those of the other; absent where that can't be told.
     pub within_noise: Option<bool>,
 }
 

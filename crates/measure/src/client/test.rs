@@ -84,7 +84,7 @@ pub(super) fn run(
     expect(&mut control, State::TestStart, patience())?;
     expect(&mut control, State::TestRunning, patience())?;
     let failed = |source| MeasureError::Io { peer: client.peer, operation: "starting the transfer", source };
-    let local_ends = lanes.local_ends();
+    let begun = Begun { started, cookie, local_ends: lanes.local_ends() };
     let mut moving = lanes.start(spec, effort).map_err(failed)?;
 
     let ending = watch(client, spec, cancel, Some(&mut control), moving.as_mut(), progress)?;
@@ -113,21 +113,7 @@ pub(super) fn run(
         idle_rtt: client.idle_rtt,
         path_mtu: client.mtu.map(|mtu| [mtu.up.mtu, mtu.down.mtu]).unwrap_or_default(),
     };
-    Ok(Measurement {
-        peer: client.peer,
-        peer_kind: client.kind,
-        started,
-        cookie: cookie.to_string(),
-        local_ends,
-        server_output: accounts.results.as_ref().and_then(|results| results.server_output.clone()),
-        far_cpu: accounts.results.as_ref().map(Cpu::of_results),
-        own_cpu: Cpu::of_report(&accounts.own),
-        own_push: accounts.own.push.clone(),
-        far_push: accounts.far.as_ref().and_then(|far| far.push.clone()),
-        directions: accounts.directions(),
-        cancelled: ending == Ending::Cancelled,
-        warnings,
-    })
+    Ok(measurement(client, begun, &accounts, ending, warnings))
 }
 
 /// A test with a server that says nothing: what its kernel acknowledges is all that is known.
@@ -144,7 +130,7 @@ fn run_alone(
     let cookie = session::cookie(client.peer)?;
     let lanes = Lanes::open(client, spec, &cookie, cancel)?;
     let failed = |source| MeasureError::Io { peer: client.peer, operation: "starting the transfer", source };
-    let local_ends = lanes.local_ends();
+    let begun = Begun { started, cookie, local_ends: lanes.local_ends() };
     let streams = lanes.streams().map_err(failed)?;
     let mut moving = lanes.start(spec, effort).map_err(failed)?;
     let ending = watch(client, spec, cancel, None, moving.as_mut(), progress)?;
@@ -154,21 +140,40 @@ fn run_alone(
     moving.release(false);
     let accounts =
         Accounts { own, far: None, results: None, peer_name: &client.peer_name(), idle_rtt: None, path_mtu: [None; 2] };
-    Ok(Measurement {
+    let warnings = vec!["an iperf 2 server gives no account: the figures are of what it acknowledged".to_owned()];
+    Ok(measurement(client, begun, &accounts, ending, warnings))
+}
+
+/// What is known of a test when it begins.
+struct Begun {
+    started: SystemTime,
+    cookie: Cookie,
+    local_ends: Vec<SocketAddr>,
+}
+
+/// What a test comes to by the accounts of its ends.
+fn measurement(
+    client: &Client,
+    begun: Begun,
+    accounts: &Accounts<'_>,
+    ending: Ending,
+    warnings: Vec<String>,
+) -> Measurement {
+    Measurement {
         peer: client.peer,
         peer_kind: client.kind,
-        started,
-        cookie: cookie.to_string(),
-        local_ends,
-        server_output: None,
-        far_cpu: None,
+        started: begun.started,
+        cookie: begun.cookie.to_string(),
+        local_ends: begun.local_ends,
+        server_output: accounts.results.as_ref().and_then(|results| results.server_output.clone()),
+        far_cpu: accounts.results.as_ref().map(Cpu::of_results),
         own_cpu: Cpu::of_report(&accounts.own),
         own_push: accounts.own.push.clone(),
-        far_push: None,
+        far_push: accounts.far.as_ref().and_then(|far| far.push.clone()),
         directions: accounts.directions(),
         cancelled: ending == Ending::Cancelled,
-        warnings: vec!["an iperf 2 server gives no account: the figures are of what it acknowledged".to_owned()],
-    })
+        warnings,
+    }
 }
 
 /// A foreign server serves one client at a time and needs a moment between two.

@@ -157,7 +157,7 @@ pub const SURVEY: &[Key] = &[
     key(
         "comparison[].up_bps.within_noise",
         "boolean?",
-        "whether the rounds differ as much among themselves; `null`: can't be told",
+        "whether rounds of the one sweep overlap those of the other; `null`: can't be told",
     ),
     key("comparison[].down_bps", "object", "payload rate from the host to here; bit/s"),
     key("comparison[].down_bps.before", "number?", "in the sweep that was kept"),
@@ -168,7 +168,7 @@ pub const SURVEY: &[Key] = &[
     key(
         "comparison[].down_bps.within_noise",
         "boolean?",
-        "whether the rounds differ as much among themselves; `null`: can't be told",
+        "whether rounds of the one sweep overlap those of the other; `null`: can't be told",
     ),
     key("comparison[].round_trip_us", "object", "a message and its answer; us"),
     key("comparison[].round_trip_us.before", "number?", "in the sweep that was kept"),
@@ -183,7 +183,7 @@ pub const SURVEY: &[Key] = &[
     key(
         "comparison[].round_trip_us.within_noise",
         "boolean?",
-        "whether the rounds differ as much among themselves; `null`: can't be told",
+        "whether rounds of the one sweep overlap those of the other; `null`: can't be told",
     ),
     key("streams[]", "object", "`--streams`: a number of connections"),
     key("streams[].streams", "integer", "how many"),

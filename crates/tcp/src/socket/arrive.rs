@@ -126,9 +126,7 @@ impl Socket {
         self.waiting_since = Millis::new(cx.now);
         self.grow_at = Stamp::new(time::after(cx.now, self.rtt.srtt().max(1_000)));
         self.timers.stop(Timer::Retransmit);
-        if cfg!(feature = "platforms") {
-            self.timers.stop(Timer::State);
-        }
+        self.timers.stop(Timer::State);
         self.arm_silence(cx.now);
         self.events.set(Events::CONNECTED);
         self.events.set(Events::WRITABLE);

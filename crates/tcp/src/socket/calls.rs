@@ -2,7 +2,7 @@
 
 use fullpipe_units::Instant;
 
-use super::{Context, Events, Failure, Fin, Kept, Probe, Socket, SocketOptions, State, timer::Timer};
+use super::{Context, Events, Failure, Fin, Kept, Probe, Socket, SocketOptions, State, info::size_goal, timer::Timer};
 use crate::{
     divide,
     pool::Pool,
@@ -41,16 +41,12 @@ impl Socket {
             Some(mark) => &data[..data.len().min(self.below_mark(mark, mss) as usize)],
             None => data,
         };
-        self.tx.write(cx.pool, data, mss, !cfg!(feature = "platforms") || how != Writing::More)
+        self.tx.write(cx.pool, data, mss, how != Writing::More)
     }
 
-    /// Bytes that a write takes where it ends at `mark` bytes that wait: as many as fill what leaves at once, half of the peer's
-    /// window at the most (`tcp_xmit_size_goal`).
+    /// Bytes that a write takes where it ends at `mark` bytes that wait: as many as fill what leaves at once.
     fn below_mark(&self, mark: u32, mss: u32) -> u32 {
-        const MOST: u32 = 65_535;
-        let waits = self.tx.unsent_bytes();
-        let half = if self.max_wnd > 536 { self.max_wnd / 2 } else { self.max_wnd };
-        let chunk = (half.min(MOST) / mss * mss).max(mss);
+        let (waits, chunk) = (self.tx.unsent_bytes(), size_goal(self.max_wnd, mss));
         mark.max(waits).div_ceil(chunk).saturating_mul(chunk).saturating_sub(waits)
     }
 

@@ -66,6 +66,21 @@ pub struct Info {
     pub early_dropped: u32,
 }
 
+impl Info {
+    /// Data bytes of what leaves at once, in one piece for a device to split: whole segments, half of the largest window of the
+    /// peer's at the most (Linux: `tcp_xmit_size_goal`).
+    pub fn size_goal(&self) -> u32 {
+        size_goal(self.max_wnd, self.mss.max(1))
+    }
+}
+
+pub(super) fn size_goal(max_wnd: u32, mss: u32) -> u32 {
+    /// The longest IP packet.
+    const MOST: u32 = 65_535;
+    let half = if max_wnd > 536 { max_wnd / 2 } else { max_wnd };
+    (half.min(MOST) / mss * mss).max(mss)
+}
+
 impl Socket {
     /// A snapshot for reports.
     #[inline]

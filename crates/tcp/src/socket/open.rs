@@ -184,7 +184,7 @@ impl Socket {
         let default = if ip::is_v6(self.tuple.remote.addr) { 1220 } else { cx.profile.default_mss };
         self.peer_mss = offered.mss.unwrap_or(default).max(64);
         // RFC 7323, section 2.2: both SYNs must carry the option, and shifts above 14 count as 14.
-        let scales = if first || !cfg!(feature = "platforms") { cx.profile.window_scaling } else { self.scaling };
+        let scales = if first { cx.profile.window_scaling } else { self.scaling };
         let scaling = scales && offered.window_scale.is_some();
         self.scaling = scaling;
         self.snd_shift = if scaling { offered.window_scale.unwrap_or(0).min(MAX_SHIFT) } else { 0 };

@@ -167,7 +167,7 @@ impl Socket {
         }
         if self.timers.take(Timer::NoPush, now) {
             self.force_small = true;
-            if cfg!(feature = "platforms") && !self.kept.no_push() {
+            if !self.kept.no_push() {
                 self.tx.mark_push(cx.pool);
             }
         }

@@ -143,7 +143,7 @@ impl Core {
             return;
         };
         // Where the application still holds the old connection, the new one needs an entry of its own.
-        let has_room = orphan || (cfg!(feature = "platforms") && parts.table.has_free());
+        let has_room = orphan || parts.table.has_free();
         match reply {
             Reply::Reset => self.send_reset(parts, &tuple, segment),
             Reply::Reopen(last) if has_room && parts.table.find_listener(tuple.local).is_some() => {
@@ -151,7 +151,7 @@ impl Core {
                 if orphan {
                     self.on_socket(now, parts, at, |socket, cx| socket.release(cx));
                     self.free_if_done(now, parts, at);
-                } else if cfg!(feature = "platforms") {
+                } else {
                     self.on_socket(now, parts, at, |socket, cx| socket.leave_time_wait(cx));
                     parts.table.replace(at, self.hash(&tuple));
                 }

@@ -27,7 +27,7 @@ impl Table<'_> {
     /// The connection between two ends.
     pub(in crate::stack) fn find(&self, tuple: &Tuple, _: u64) -> Option<u16> {
         // One that is over may have been replaced already.
-        let is_it = |role: &Role| matches!(role, Role::Connection(socket) if socket.tuple == *tuple && (!cfg!(feature = "platforms") || socket.state() != State::Closed));
+        let is_it = |role: &Role| matches!(role, Role::Connection(socket) if socket.tuple == *tuple && socket.state() != State::Closed);
         self.entries.iter().position(|entry| is_it(&entry.role)).map(|at| at as u16)
     }
 
