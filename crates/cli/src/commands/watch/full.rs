@@ -171,7 +171,9 @@ fn awaited() -> io::Result<Awaited> {
         let mut terminal = [PollFd::new(&stdin, PollFlags::IN)];
         let wait = Timespec { tv_sec: 0, tv_nsec: wait.subsec_nanos().into() };
         match rustix::event::poll(&mut terminal, Some(&wait)) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Ok(_) => {}
+            // It may be the signal that says that the terminal is gone, and nothing was looked at.
+            Err(rustix::io::Errno::INTR) => return Ok(Awaited::Nothing),
             Err(error) => return Err(error.into()),
         }
         if terminal[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
