@@ -250,7 +250,7 @@ pub enum Foreign {
     Ssh,
     /// Something that begins with a TLS handshake.
     Tls,
-    /// The older iperf, whose protocol is another one.
+    /// The older iperf, where it does anything else than its TCP test.
     Iperf2,
     /// Accepts connections and says nothing.
     Silent,
@@ -334,7 +334,7 @@ impl fmt::Display for Foreign {
             Self::Http => f.write_str("something that speaks HTTP"),
             Self::Ssh => f.write_str("something that speaks SSH"),
             Self::Tls => f.write_str("something that speaks TLS"),
-            Self::Iperf2 => f.write_str("an iperf 2, whose protocol is another one (use iperf3 or fullpipe there)"),
+            Self::Iperf2 => f.write_str("an iperf 2 that began no TCP test (`serve` takes those; or use iperf3 or fullpipe there)"),
             Self::Silent => f.write_str(
                 "something that accepts and stays silent, as an iperf 2 server does (`fullpipe measure --iperf2` speaks to one; \
                  or run iperf3 or fullpipe there)",
