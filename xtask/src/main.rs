@@ -7,11 +7,14 @@ mod corpus;
 mod dist;
 mod interop;
 mod lab_run;
+mod outside;
 mod packetdrill;
 mod setup;
 mod size;
 mod soak;
 mod validate;
+
+use std::{env, os::unix::process::CommandExt as _};
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -81,6 +84,10 @@ enum Task {
 }
 
 fn main() -> Result<()> {
+    // `cargo run` says which package this is; started anew, it and all that it starts don't know.
+    if env::vars_os().any(|(name, _)| outside::says_which_package(&name)) {
+        return Err(outside::outside(env::current_exe()?).args(env::args_os().skip(1)).exec().into());
+    }
     let shell = Shell::new()?;
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace");
     shell.change_dir(root);

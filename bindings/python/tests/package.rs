@@ -1,11 +1,16 @@
 //! The package as its users get it: a wheel by maturin, in a fresh virtual environment, and its tests in Python. What they
 //! need is in `target/tools/python`, where `cargo xtask test` puts it.
 
+#[path = "../../../xtask/src/outside.rs"]
+mod outside;
+
 use std::{
     env,
     path::{Path, PathBuf},
     process::Command,
 };
+
+use outside::outside;
 
 /// Where the workspace's target directory is: two above this test's own folder, `target/debug/deps`.
 fn target() -> PathBuf {
@@ -30,10 +35,10 @@ fn the_wheel_works_in_a_fresh_environment() {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     // Of the whole workspace, and below with the profile of tests: so both share what the tests were built of.
     let build = ["build", "--locked", "--quiet", "--workspace", "--bin", "fullpipe"];
-    run(Command::new(cargo).args(build).current_dir(package));
+    run(outside(cargo).args(build).current_dir(package));
     let folder = tempfile::tempdir().unwrap();
     let (wheels, fresh) = (folder.path().join("wheels"), folder.path().join("fresh"));
-    run(Command::new(tools.join("bin/maturin"))
+    run(outside(tools.join("bin/maturin"))
         .args(["build", "--locked", "--quiet", "--profile", "dev", "--interpreter"])
         .arg(&python)
         .arg("--out")

@@ -7,13 +7,20 @@
 
 mod toolchain;
 
-use std::process::Command;
+use std::{
+    process::Command,
+    sync::{Mutex, PoisonError},
+};
+
+/// Two cargo-zigbuilds that are the first on a machine fail over the links that both make.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 fn builds(name: &str, target: &str) {
     if let Some(missing) = toolchain::missing(&["cargo-zigbuild"], target) {
         println!("skipped {name}: {missing} is missing");
         return;
     }
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let output = Command::new("cargo-zigbuild")
         .args(["zigbuild", "--quiet", "--profile", "cross", "--package", env!("CARGO_PKG_NAME"), "--target", target])
         .current_dir(env!("CARGO_MANIFEST_DIR"))

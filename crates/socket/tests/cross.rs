@@ -8,13 +8,20 @@
 #[path = "../../host/tests/toolchain/mod.rs"]
 mod toolchain;
 
-use std::process::Command;
+use std::{
+    process::Command,
+    sync::{Mutex, PoisonError},
+};
+
+/// Two cargo-zigbuilds that are the first on a machine fail over the links that both make.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 fn builds(name: &str, command: &[&str], linker: &str, target: &str) {
     if let Some(missing) = toolchain::missing(&[linker], target) {
         println!("skipped {name}: {missing} is missing");
         return;
     }
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let (program, first) = command.split_first().unwrap();
     let output = Command::new(program)
         .args(first)

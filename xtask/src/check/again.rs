@@ -1,8 +1,9 @@
 //! Tests that failed beside the others, run again alone.
 //!
 //! Some rooms measure a real kernel in real time. Where a machine gives their tests no processor for a moment, one of
-//! them fails that finds nothing wrong when it runs alone; where something is wrong, it fails again. Tests of the other
-//! rooms know no clock: what fails there has failed.
+//! them fails that finds nothing wrong when it runs alone; where something is wrong, it fails again. So do programs that
+//! ended before they could name a test: one without memory, or one that was not built. Tests of the other rooms know no
+//! clock: what fails there has failed.
 
 use anyhow::{Result, bail};
 use xshell::{Shell, cmd};
@@ -10,7 +11,15 @@ use xshell::{Shell, cmd};
 use super::run::Ended;
 
 /// The packages whose tests measure in real time.
-const REAL_TIME: &[&str] = &["fullpipe", "fullpipe-lab", "fullpipe-measure", "fullpipe-stack", "fullpipe-watch"];
+const REAL_TIME: &[&str] = &[
+    "fullpipe",
+    "fullpipe-host",
+    "fullpipe-lab",
+    "fullpipe-measure",
+    "fullpipe-socket",
+    "fullpipe-stack",
+    "fullpipe-watch",
+];
 
 /// A test program, as cargo says how to run it again, and which of its tests failed.
 #[derive(Debug, PartialEq, Eq)]
@@ -18,33 +27,54 @@ pub(super) struct Failed {
     package: String,
     /// Of cargo: `--test NAME`, `--lib`.
     target: Vec<String>,
-    /// None where the program ended before it could say.
+    /// None where the program ended before it could say: then all of that kind are run again.
     tests: Vec<String>,
 }
 
-/// What failed in [`REAL_TIME`], for [`alone`].
+/// What failed and may not fail [`alone`].
 ///
 /// # Errors
-/// Something else failed, or a program ended before it could say what.
+/// Something else failed; its words are in the error, which is the last that a log shows.
 pub(super) fn disturbed(run: &Ended) -> Result<Vec<Failed>> {
     if run.status.success() {
         return Ok(Vec::new());
     }
     let failed = failures(&run.said);
-    let may_be_disturbed = |failed: &Failed| REAL_TIME.contains(&failed.package.as_str()) && !failed.tests.is_empty();
+    let may_be_disturbed = |failed: &Failed| REAL_TIME.contains(&failed.package.as_str()) || failed.tests.is_empty();
     if failed.is_empty() || !failed.iter().all(may_be_disturbed) {
-        bail!("{}: {}", run.arguments, run.status);
+        bail!("{}: {}\n{}", run.arguments, run.status, words_of_failures(&run.said));
     }
     Ok(failed)
 }
 
+/// Lines of a failed test, or of a compiler, that an error repeats.
+const REPEATED: usize = 60;
+
+/// What failed tests and cargo said of it.
+fn words_of_failures(said: &str) -> String {
+    let (mut found, mut left) = (Vec::new(), 0);
+    for line in said.lines() {
+        if line.starts_with("---- ") || line.starts_with("error") {
+            left = REPEATED;
+        } else if line.starts_with("test result: ") || line == "failures:" {
+            left = 0;
+        }
+        if left > 0 {
+            found.push(line);
+            left -= 1;
+        }
+    }
+    found.join("\n")
+}
+
 /// Runs each of them once more, one at a time; nothing else should run then.
 pub(super) fn alone(shell: &Shell, failed: &[Failed]) -> Result<()> {
-    for Failed { target, tests, .. } in failed {
-        println!("failed beside other tests, now alone: {}", tests.join(", "));
+    for Failed { package, target, tests } in failed {
+        let names = if tests.is_empty() { format!("{package} {}", target.join(" ")) } else { tests.join(", ") };
+        println!("failed beside other tests, now alone: {names}");
         // Of the whole workspace, as before: a package alone is built of other features of its dependencies.
         cmd!(shell, "cargo test --locked --workspace {target...} -- --exact --test-threads 1 {tests...}").run()?;
-        println!("disturbed: failed beside other tests and passed alone: {}", tests.join(", "));
+        println!("disturbed: failed beside other tests and passed alone: {names}");
     }
     Ok(())
 }
@@ -147,6 +177,16 @@ error: 2 targets failed:
     fn the_slowest_programs_come_first() {
         let quick = "     Running unittests src/lib.rs (target/debug/deps/quick-2)\n\ntest result: ok. 1 passed; finished in 1.25s\n";
         assert_eq!(slowest([quick, SAID].into_iter()), [(24.38, "debug/deps/interop-1"), (1.25, "debug/deps/quick-2")]);
+    }
+
+    #[test]
+    fn an_error_repeats_what_failed_and_nothing_else() {
+        let said = words_of_failures(SAID);
+        assert!(
+            said.starts_with("---- device::a stdout ----\npanicked\n---- lives::c stdout ----\npanicked\n"),
+            "{said}"
+        );
+        assert!(said.contains("signal: 6") && !said.contains("... ok"), "{said}");
     }
 
     #[test]

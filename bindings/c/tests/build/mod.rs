@@ -1,9 +1,14 @@
 //! Compiles a C example against the static library.
 
+#[path = "../../../../xtask/src/outside.rs"]
+mod outside;
+
 use std::{
     path::{Path, PathBuf},
     process::{Command, Output},
 };
+
+use outside::outside;
 
 pub(crate) fn run(program: &str, arguments: &[&str]) -> Option<Output> {
     Command::new(program).args(arguments).output().ok()
@@ -31,7 +36,7 @@ pub(crate) fn compile(examples: &[&str], program: &Path) {
 /// The static library. Of the whole workspace, which shares what the tests were built of: alone, features of dependencies
 /// differ, and eleven crates are compiled a second time.
 fn library() -> PathBuf {
-    let built = Command::new(env!("CARGO"))
+    let built = outside(env!("CARGO"))
         .args(["build", "--quiet", "--lib", "--workspace"])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .status()
