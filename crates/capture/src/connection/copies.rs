@@ -6,8 +6,8 @@ use crate::{Flags, track::seen::Seen};
 /// How many packets a copy may come behind its original.
 const MOST: usize = 32;
 
-/// A copy comes within this time; less than any retransmission timer.
-const LONGEST_NS: u64 = 200_000_000;
+/// A copy is dated within this time of its original; less than any retransmission timer.
+pub(super) const LONGEST_NS: u64 = 200_000_000;
 
 #[derive(Clone, Copy, Debug)]
 struct Print {

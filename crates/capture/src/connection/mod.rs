@@ -58,6 +58,8 @@ pub(crate) struct Connection {
     pub(crate) syn_ack_retransmissions: u32,
     /// Times went backwards so often.
     pub(crate) backwards: u64,
+    /// New data came from further back than packets change places.
+    set_back: bool,
 }
 
 /// The other end.
@@ -99,13 +101,15 @@ impl Connection {
             syn_retransmissions,
             syn_ack_retransmissions,
             backwards,
+            set_back,
         } = self;
         halves.iter_mut().for_each(|half| half.restart(is_timeless));
         copies.iter_mut().for_each(Copies::empty);
         (*opener, *simultaneous, *reset_by, *established) = (None, false, None, false);
         (*syn_at_ns, *answered_ns, *handshake, *handshake_ns, *opened_ns) = ([None; 2], None, [None; 3], None, None);
         (*shifts, *syns, *syn_retransmissions, *syn_ack_retransmissions) = ([0; 2], 0, 0, 0);
-        (*copied, *backwards, *options_cut, *too_big_mtu, *hop_limits) = (0, 0, false, None, [0; 2]);
+        (*copied, *backwards, *set_back, *options_cut, *too_big_mtu) = (0, 0, false, false, None);
+        *hop_limits = [0; 2];
         (*first_sender, *first_number) = (first.sender(), first.number);
         (*first_ns, *last_ns) = (first.at_ns, first.at_ns);
     }
@@ -132,6 +136,14 @@ impl Connection {
         // be a quarter of the time in here.)
         let later;
         let seen = if seen.at_ns < self.last_ns {
+            let is_far = self.last_ns - seen.at_ns > copies::LONGEST_NS;
+            // Nobody repeats what is yet to be sent: one capture was appended to another that has the same packets. New data
+            // from the past comes of a clock that was set back, and from then on so may a retransmission.
+            if is_far && !self.set_back && self.carries_nothing_new(seen) {
+                self.copied += 1;
+                return;
+            }
+            self.set_back |= is_far;
             self.backwards += 1;
             later = seen.at(self.last_ns);
             &later

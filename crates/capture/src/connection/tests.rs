@@ -189,6 +189,22 @@ fn a_clock_that_steps_back_loses_nothing() {
 }
 
 #[test]
+fn a_capture_appended_to_itself_counts_once() {
+    let mut wire = Wire::opened();
+    for _ in 0..2 {
+        // Identifications are the same the second time.
+        wire.number = 3;
+        for step in 0..100 {
+            wire.data(100 + 10 * u64::from(step), 1_000 * step, 1_000);
+            wire.ack(180 + 10 * u64::from(step), 1_000 * (step + 1));
+        }
+    }
+    let connection = wire.connection.as_ref().unwrap();
+    assert_eq!((wire.low().payload, wire.low().retransmissions), (100_000, 0));
+    assert_eq!(connection.copied, 200);
+}
+
+#[test]
 fn only_an_answer_as_late_as_the_way_there_and_back_waited_for_an_acknowledgement() {
     // The high end is 80 ms away, and the low end, beside the capture, delays an acknowledgement by 40 ms.
     for (answered_ms, waits) in [(290, 0), (321, 1), (400, 0)] {

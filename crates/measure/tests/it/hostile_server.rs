@@ -244,6 +244,8 @@ fn random_bytes_of_a_server_are_an_error_and_never_a_panic() {
     let words = proptest::collection::vec(any::<u8>(), 0..60);
     runner
         .run(&(words, any::<bool>()), |(words, polite)| {
+            // PARAM_EXCHANGE and CREATE_STREAMS: an iperf3 server says no more.
+            prop_assume!(polite || !words.starts_with(&[9, 10]));
             let error = connect_to(move |mut stream| {
                 take(&mut stream, 37);
                 if polite {
