@@ -234,9 +234,9 @@ impl<'a> Case<'a> {
         }
         match cause {
             NetworkCause::Saturated if interval.rate >= thresholds::TROUGH * self.path.plateau => SATURATED,
-            NetworkCause::Saturated | NetworkCause::Loss => LOSS,
+            NetworkCause::Saturated | NetworkCause::Loss => self.after_loss(interval, LOSS),
             NetworkCause::Policed => Label::new(Limiter::Path, Some(Detail::Policed)),
-            NetworkCause::Reordering => Label::new(Limiter::Reordering, None),
+            NetworkCause::Reordering => self.after_loss(interval, Label::new(Limiter::Reordering, None)),
             NetworkCause::Opening => SLOW_START,
             NetworkCause::Paced => Label::new(Limiter::Application, None),
             NetworkCause::Held if self.is_credited => Label::new(Limiter::Application, None),
@@ -246,6 +246,12 @@ impl<'a> Case<'a> {
             NetworkCause::Window => Label::new(Limiter::ReceiveWindow, self.offer.detail()),
             NetworkCause::Unknown => Label::new(Limiter::CongestionWindow, None),
         }
+    }
+
+    /// `label`, unless nothing had been lost yet that could hold the window down.
+    fn after_loss(&self, interval: &Interval, label: Label) -> Label {
+        let has_lost = self.losses.first_us.is_some_and(|first| interval.to_us > first);
+        if has_lost { label } else { Label::new(Limiter::CongestionWindow, None) }
     }
 
     /// The end of the first opening of the window: the plateau, a full path or a loss, whichever comes first.
@@ -345,7 +351,7 @@ impl<'a> Case<'a> {
         let held: Vec<&Interval> =
             held.filter(|(i, h)| **h == Holding::Network && i.to_us > opened).map(|(i, _)| i).collect();
         let rate = mean_rate(&held);
-        let lost = self.losses.retransmits > 0.0;
+        let lost = self.losses.are_any();
         let by_loss = if self.losses.are_reordering() { NetworkCause::Reordering } else { NetworkCause::Loss };
 
         let has_packets = self.timeline.intervals.iter().any(|i| i.at.packets.is_some());
@@ -413,6 +419,8 @@ impl<'a> Case<'a> {
             // The path had gaps, nothing was lost, no queue formed, and the window that was offered had room: a congestion
             // window would have grown.
             _ if self.is_larger_late(held) => NetworkCause::Unknown,
+            // ... and where the receiver closes it again and again, what is in flight says nothing of the sender's buffer.
+            _ if self.offer.closed => NetworkCause::Unknown,
             _ if !self.path.delivered_through(held) || self.is_too_few_to_be_congestion(held) => NetworkCause::Held,
             _ => NetworkCause::Unknown,
         }
@@ -501,7 +509,7 @@ impl<'a> Case<'a> {
         let late = Losses::ratio_in(&held[held.len() / 2..], &self.timeline);
         let level = self.is_steady(held) || rate >= thresholds::MODEL_LEVEL * self.path.plateau;
         let level = level && self.path.delivered_through(held);
-        match (level && late < thresholds::MODEL_LOSS, self.losses.retransmits > 0.0) {
+        match (level && late < thresholds::MODEL_LOSS, self.losses.are_any()) {
             (true, _) => by_end.unwrap_or(NetworkCause::Saturated),
             (false, true) => by_loss,
             (false, false) => NetworkCause::Opening,
