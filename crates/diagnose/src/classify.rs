@@ -123,9 +123,11 @@ impl<'a> Case<'a> {
             self.offer.is_slow_reader() && packets::peak(interval).is_some_and(near)
         };
         let signs = self.signs();
-        for (((holding, interval), level), sign) in
-            holdings.iter_mut().zip(&self.timeline.intervals).zip(levels).zip(signs)
+        let calm = self.losses.calm(&self.timeline);
+        for ((((holding, interval), level), sign), is_calm) in
+            holdings.iter_mut().zip(&self.timeline.intervals).zip(levels).zip(signs).zip(calm)
         {
+            let room_is_seen = room_is_seen || is_calm && self.policed.is_none();
             *holding = match (*holding, level) {
                 (Holding::Network | Holding::SendBuffer | Holding::Supply { idle: false }, _)
                     if is_read_slowly(interval) =>
@@ -159,13 +161,10 @@ impl<'a> Case<'a> {
         let Some(base) = base else { return vec![None; intervals.len()] };
         let reach = thresholds::PAUSES_ROUND_TRIPS * base;
         let round_trips = 2.0 * thresholds::PAUSES_ROUND_TRIPS;
-        let whole = Some(Pauses::from_intervals(intervals)).filter(Pauses::are_many);
-        let whole = whole.and_then(|all| all.sign(self.timeline.span_us / base)).filter(|sign| *sign == Sign::Buffer);
-        let sign = |pauses: &Pauses| match pauses
-            .sign(round_trips)
-            .filter(|sign| matches!(sign, Sign::Buffer | Sign::Application))
-            .or(whole)
-        {
+        let all = Some(Pauses::from_intervals(intervals)).filter(Pauses::are_many);
+        let says_buffer = |all: &&Pauses| all.sign(self.timeline.span_us / base) == Some(Sign::Buffer);
+        let whole = all.as_ref().filter(says_buffer).map(|all| (Sign::Buffer, all));
+        let sign = |pauses: &Pauses| match pauses.sign_within(round_trips, whole) {
             Some(_) if pauses.are_held() => Some(Sign::Window),
             sign => sign,
         };

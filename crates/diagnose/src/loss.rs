@@ -86,6 +86,22 @@ impl Losses {
         self.peak_variation.is_some_and(|variation| variation <= thresholds::REPEATABLE_PEAK)
     }
 
+    /// For each interval, whether nothing was lost within the round trips over which pauses are counted: room that an
+    /// acknowledgement makes is room then, whatever was lost long before.
+    pub(crate) fn calm(&self, timeline: &Timeline) -> Vec<bool> {
+        let intervals = &timeline.intervals;
+        let reach = timeline.base_rtt.map_or(u64::MAX, |base| (thresholds::PAUSES_ROUND_TRIPS * base) as u64);
+        let lost: Vec<&Interval> = intervals.iter().filter(|i| i.retransmits > 0.0).collect();
+        let mut next = 0;
+        let is_calm = |interval: &Interval| {
+            while lost.get(next).is_some_and(|loss| loss.to_us.saturating_add(reach) <= interval.from_us) {
+                next += 1;
+            }
+            lost.get(next).is_none_or(|loss| loss.from_us >= interval.to_us.saturating_add(reach))
+        };
+        intervals.iter().map(is_calm).collect()
+    }
+
     /// Whether anything was lost, or late enough to count as lost.
     pub(crate) fn are_any(&self) -> bool {
         self.retransmits > self.idle_probes

@@ -5,7 +5,7 @@
 //! send buffer is woken by a later one, when a part of the buffer is free (Linux: a third, `sk_stream_is_writeable`). An
 //! application that writes at its own pace heeds none.
 
-use crate::{thresholds, timeline::Interval};
+use crate::{stats, thresholds, timeline::Interval};
 
 /// Counts over some time.
 #[derive(Clone, Copy, Debug, Default)]
@@ -111,6 +111,28 @@ impl Pauses {
             _ if is_own_master => Sign::Application,
             _ => Sign::Unclear,
         })
+    }
+
+    /// Whether fewer of them than `whole` has were ended by a wake-up, and not by chance: two standard deviations.
+    fn are_woken_less(&self, whole: &Self) -> bool {
+        let own = self.woken + self.written;
+        let usual = stats::fraction(whole.woken, whole.woken + whole.written);
+        own * usual - self.woken > 2.0 * (own * usual * (1.0 - usual)).max(0.0).sqrt()
+    }
+
+    /// What they say of a part of a transfer, where `whole` says something of all of it: a few pauses that look like an
+    /// application's are no evidence against many that a buffer ended.
+    pub(crate) fn sign_within(&self, round_trips: f64, whole: Option<(Sign, &Self)>) -> Option<Sign> {
+        match (self.sign(round_trips), whole) {
+            (Some(Sign::Application), Some((sign, whole))) if !self.are_woken_less(whole) => Some(sign),
+            (Some(sign @ (Sign::Buffer | Sign::Application)), _) => Some(sign),
+            (_, whole) => whole.map(|(sign, _)| sign),
+        }
+    }
+
+    /// The part of the payload that left long after any acknowledgement.
+    pub(crate) fn unprompted(&self) -> f64 {
+        stats::fraction(self.unprompted, self.sent)
     }
 
     /// Whether it shows of a good part when it was sent.

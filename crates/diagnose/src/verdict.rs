@@ -107,17 +107,29 @@ fn rule(case: &Case<'_>, labels: &[Label]) -> Diagnosis {
 /// no more to write.
 fn alternatives(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<Alternative> {
     let (sender, from_packets) = (sentences::sender(case.transfer), case.transfer.source == Source::Capture);
-    let sign = Pauses::from_intervals(ruling.intervals.iter().copied()).sign(0.0);
+    let pauses = Pauses::from_intervals(ruling.intervals.iter().copied());
+    let sign = pauses.sign(0.0);
     let limiter = match (ruling.limiter, ruling.detail) {
         _ if !from_packets => return Vec::new(),
         (Limiter::SendBuffer, _) if sign == Some(Sign::Unclear) => Limiter::Application,
-        (Limiter::Application, None) if sign == Some(Sign::Unclear) => Limiter::SendBuffer,
+        (Limiter::Application, None) if sign == Some(Sign::Unclear) || is_masked(case, &pauses) => Limiter::SendBuffer,
         (Limiter::CongestionWindow, None) => Limiter::SendBuffer,
         _ => return Vec::new(),
     };
     let decided_by =
         format!("`ss -tim` on {sender} while it runs: `sndbuf_limited` counts the time that a full buffer held it");
     vec![Alternative { limiter, decided_by }]
+}
+
+/// Writes of no one size, a good part of which left soon after acknowledgements: a slow machine's writer that is woken late writes so,
+/// too.
+fn is_masked(case: &Case<'_>, pauses: &Pauses) -> bool {
+    case.transfer.write.is_none()
+        && !case.is_credited
+        && !packets::is_even(&case.timeline)
+        && !packets::is_mostly_asked(&case.timeline)
+        && pauses.are_many()
+        && pauses.unprompted() < thresholds::OWN_MASTER
 }
 
 /// The verdict with the figures of the time for which it held.
