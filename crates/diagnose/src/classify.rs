@@ -360,6 +360,8 @@ impl<'a> Case<'a> {
             // Its bursts overflow queues by themselves: what they lose there is the buffer's doing, and that the path would
             // carry more doesn't change it.
             NetworkCause::Refilled
+        } else if has_packets && !self.path.delivered_through(&held) && self.is_refilled_late(holdings, opened) {
+            NetworkCause::Held
         } else if self.path.has_room_above(rate) {
             match (lost, self.is_growing(&held)) {
                 (true, _) => by_loss,
@@ -437,6 +439,20 @@ impl<'a> Case<'a> {
         self.timeline.over_full >= thresholds::OVER_FULL
             && waited >= thresholds::REFILLS * time
             && self.path.runs_dry(&all)
+    }
+
+    /// Long after any loss, what is in flight falls far below its top in each round trip. A window that losses hold down is used up as
+    /// soon as an acknowledgement makes room; a writer that its buffer wakes late lets the flight fall.
+    fn is_refilled_late(&self, holdings: &[Holding], opened: u64) -> bool {
+        let is_held = |index: usize, interval: &Interval| {
+            holdings[index] == Holding::Network && interval.to_us > opened && !packets::is_idle(interval)
+        };
+        let calm = self.losses.calm(&self.timeline);
+        let (filled, calm_us) = packets::filled(&self.timeline, |index, i| is_held(index, i) && calm[index]);
+        let held = self.timeline.intervals.iter().enumerate().filter(|(index, i)| is_held(*index, i));
+        let all_us: f64 = held.map(|(_, interval)| interval.len()).sum();
+        let is_long = self.path.base_rtt.is_some_and(|base| calm_us >= thresholds::FLAT_ROUND_TRIPS * base);
+        is_long && calm_us >= thresholds::MOSTLY_CALM * all_us && filled <= thresholds::LATE_FILLED
     }
 
     /// A window or a buffer that held the sender again and again, by what counters tell, holds it at the same rate in between, too:
