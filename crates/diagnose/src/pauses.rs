@@ -156,3 +156,32 @@ impl Pauses {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// So many that were woken and written, where acknowledgements are rare and half was sent long after one.
+    fn pauses(woken: f64, written: f64) -> Pauses {
+        let sent = 1e6;
+        Pauses { woken, written, sent, unprompted: 0.5 * sent, prompts: 100.0, us: 1e6, ..Pauses::default() }
+    }
+
+    #[test]
+    fn a_few_pauses_of_an_application_are_no_evidence_against_many_of_a_buffer() {
+        let all = pauses(24.0, 32.0);
+        let whole = Some((Sign::Buffer, &all));
+        assert_eq!(pauses(2.0, 8.0).sign(0.0), Some(Sign::Application));
+        assert_eq!(pauses(2.0, 8.0).sign_within(0.0, whole), Some(Sign::Buffer));
+        // None of ten is no chance where 43 of 100 are, and what says nothing is as all is.
+        assert_eq!(pauses(0.0, 10.0).sign_within(0.0, whole), Some(Sign::Application));
+        assert_eq!(pauses(1.0, 0.0).sign_within(0.0, whole), Some(Sign::Buffer));
+        assert_eq!(pauses(1.0, 0.0).sign_within(0.0, None), None);
+    }
+
+    #[test]
+    fn a_third_sent_long_after_an_acknowledgement_is_not_yet_an_application() {
+        let late = Pauses { unprompted: 3e5, ..pauses(0.0, 20.0) };
+        assert_eq!((late.sign(0.0), pauses(0.0, 20.0).sign(0.0)), (Some(Sign::Unclear), Some(Sign::Application)));
+    }
+}

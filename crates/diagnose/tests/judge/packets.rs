@@ -552,3 +552,41 @@ fn a_black_hole_carried_what_was_acknowledged() {
     let found = diagnose(&story);
     assert!(found.blind.iter().any(|line| line.contains("15,928 B were carried and 0 B acknowledged")), "{found:#?}");
 }
+
+/// Bursts of several sizes in each round trip, forty segments lost at once in the middle, and bursts again, which leave the path empty in between and
+/// `low` of each in flight at the least.
+fn after_a_loss(low: f64, woken: u32) -> Transfer {
+    let burst = |most: u64| {
+        let packets = |sent: u64| PacketSample {
+            sent: Bytes::new(sent * MSS),
+            prompted: Bytes::new(sent * MSS),
+            peak: Bytes::new(most * MSS),
+            dry_us: Micros::new(STEP_US / 2),
+            prompts: 4,
+            woken,
+            ..PacketSample::default()
+        };
+        let least = (most as f64 * low) as u64;
+        [
+            Step { arrived: most / 4, in_flight: most, packets: packets(most), ..step(0) },
+            Step { arrived: most - most / 4, in_flight: least, packets: packets(0), ..step(0) },
+        ]
+    };
+    let bursts = |count: usize| [50, 70, 90, 60].into_iter().cycle().take(count).flat_map(burst).collect::<Vec<_>>();
+    transfer(&[bursts(34), vec![losing(40, 40)], vec![step(20); 2], bursts(26)].concat())
+}
+
+#[test]
+fn a_flight_that_falls_in_each_round_trip_long_after_a_loss_is_not_held_by_it() {
+    let late = diagnose(&after_a_loss(0.3, 0));
+    assert_eq!(late.limiter, Limiter::SendBuffer, "{late:#?}");
+    // One that stays near its top is what losses left of the window.
+    let held = diagnose(&after_a_loss(0.9, 0));
+    assert_eq!(held.limiter, Limiter::CongestionWindow, "{held:#?}");
+}
+
+#[test]
+fn pauses_long_after_a_loss_count_as_those_before_any() {
+    let found = diagnose(&after_a_loss(0.8, 1));
+    assert_eq!((found.limiter, found.detail), (Limiter::SendBuffer, Some(Detail::BufferCap)), "{found:#?}");
+}
