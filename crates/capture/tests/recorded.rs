@@ -66,6 +66,22 @@ const STRANGERS: &[(&str, Limiter, Option<Detail>)] = &[
     ("slow-reader-leftover", Limiter::ReceiveWindow, Some(Detail::SlowReader)),
 ];
 
+/// What was recorded at the receiver alone.
+const AT_THE_RECEIVER: &[(&str, Limiter, Option<Detail>)] = &[
+    // lwIP's buffer of 48 KB, written in pieces of 24 KB: a third leaves long after any acknowledgement.
+    ("strangers/lwip-send-buffer-b", Limiter::SendBuffer, Some(Detail::BufferCap)),
+];
+
+#[test]
+fn other_senders_are_understood_beside_their_receivers() {
+    for &(name, limiter, detail) in AT_THE_RECEIVER {
+        let found = read(name);
+        let report = found.connections.get(0).unwrap();
+        let diagnosis = &report.main_side().verdict.as_ref().unwrap().diagnosis;
+        assert_eq!((diagnosis.limiter, diagnosis.detail), (limiter, detail), "{name}: {diagnosis:#?}");
+    }
+}
+
 #[test]
 fn other_senders_are_understood_from_either_end() {
     for &(name, limiter, detail) in STRANGERS {

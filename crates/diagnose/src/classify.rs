@@ -123,9 +123,11 @@ impl<'a> Case<'a> {
             self.offer.is_slow_reader() && packets::peak(interval).is_some_and(near)
         };
         let signs = self.signs();
-        for (((holding, interval), level), sign) in
-            holdings.iter_mut().zip(&self.timeline.intervals).zip(levels).zip(signs)
+        let calm = self.losses.calm(&self.timeline);
+        for ((((holding, interval), level), sign), is_calm) in
+            holdings.iter_mut().zip(&self.timeline.intervals).zip(levels).zip(signs).zip(calm)
         {
+            let room_is_seen = room_is_seen || is_calm && self.policed.is_none();
             *holding = match (*holding, level) {
                 (Holding::Network | Holding::SendBuffer | Holding::Supply { idle: false }, _)
                     if is_read_slowly(interval) =>
@@ -159,13 +161,10 @@ impl<'a> Case<'a> {
         let Some(base) = base else { return vec![None; intervals.len()] };
         let reach = thresholds::PAUSES_ROUND_TRIPS * base;
         let round_trips = 2.0 * thresholds::PAUSES_ROUND_TRIPS;
-        let whole = Some(Pauses::from_intervals(intervals)).filter(Pauses::are_many);
-        let whole = whole.and_then(|all| all.sign(self.timeline.span_us / base)).filter(|sign| *sign == Sign::Buffer);
-        let sign = |pauses: &Pauses| match pauses
-            .sign(round_trips)
-            .filter(|sign| matches!(sign, Sign::Buffer | Sign::Application))
-            .or(whole)
-        {
+        let all = Some(Pauses::from_intervals(intervals)).filter(Pauses::are_many);
+        let says_buffer = |all: &&Pauses| all.sign(self.timeline.span_us / base) == Some(Sign::Buffer);
+        let whole = all.as_ref().filter(says_buffer).map(|all| (Sign::Buffer, all));
+        let sign = |pauses: &Pauses| match pauses.sign_within(round_trips, whole) {
             Some(_) if pauses.are_held() => Some(Sign::Window),
             sign => sign,
         };
@@ -234,9 +233,9 @@ impl<'a> Case<'a> {
         }
         match cause {
             NetworkCause::Saturated if interval.rate >= thresholds::TROUGH * self.path.plateau => SATURATED,
-            NetworkCause::Saturated | NetworkCause::Loss => LOSS,
+            NetworkCause::Saturated | NetworkCause::Loss => self.after_loss(interval, LOSS),
             NetworkCause::Policed => Label::new(Limiter::Path, Some(Detail::Policed)),
-            NetworkCause::Reordering => Label::new(Limiter::Reordering, None),
+            NetworkCause::Reordering => self.after_loss(interval, Label::new(Limiter::Reordering, None)),
             NetworkCause::Opening => SLOW_START,
             NetworkCause::Paced => Label::new(Limiter::Application, None),
             NetworkCause::Held if self.is_credited => Label::new(Limiter::Application, None),
@@ -246,6 +245,12 @@ impl<'a> Case<'a> {
             NetworkCause::Window => Label::new(Limiter::ReceiveWindow, self.offer.detail()),
             NetworkCause::Unknown => Label::new(Limiter::CongestionWindow, None),
         }
+    }
+
+    /// `label`, unless nothing had been lost yet that could hold the window down.
+    fn after_loss(&self, interval: &Interval, label: Label) -> Label {
+        let has_lost = self.losses.first_us.is_some_and(|first| interval.to_us > first);
+        if has_lost { label } else { Label::new(Limiter::CongestionWindow, None) }
     }
 
     /// The end of the first opening of the window: the plateau, a full path or a loss, whichever comes first.
@@ -345,7 +350,7 @@ impl<'a> Case<'a> {
         let held: Vec<&Interval> =
             held.filter(|(i, h)| **h == Holding::Network && i.to_us > opened).map(|(i, _)| i).collect();
         let rate = mean_rate(&held);
-        let lost = self.losses.retransmits > 0.0;
+        let lost = self.losses.are_any();
         let by_loss = if self.losses.are_reordering() { NetworkCause::Reordering } else { NetworkCause::Loss };
 
         let has_packets = self.timeline.intervals.iter().any(|i| i.at.packets.is_some());
@@ -355,6 +360,8 @@ impl<'a> Case<'a> {
             // Its bursts overflow queues by themselves: what they lose there is the buffer's doing, and that the path would
             // carry more doesn't change it.
             NetworkCause::Refilled
+        } else if has_packets && !self.path.delivered_through(&held) && self.is_refilled_late(holdings, opened) {
+            NetworkCause::Held
         } else if self.path.has_room_above(rate) {
             match (lost, self.is_growing(&held)) {
                 (true, _) => by_loss,
@@ -413,6 +420,8 @@ impl<'a> Case<'a> {
             // The path had gaps, nothing was lost, no queue formed, and the window that was offered had room: a congestion
             // window would have grown.
             _ if self.is_larger_late(held) => NetworkCause::Unknown,
+            // ... and where the receiver closes it again and again, what is in flight says nothing of the sender's buffer.
+            _ if self.offer.closed => NetworkCause::Unknown,
             _ if !self.path.delivered_through(held) || self.is_too_few_to_be_congestion(held) => NetworkCause::Held,
             _ => NetworkCause::Unknown,
         }
@@ -430,6 +439,20 @@ impl<'a> Case<'a> {
         self.timeline.over_full >= thresholds::OVER_FULL
             && waited >= thresholds::REFILLS * time
             && self.path.runs_dry(&all)
+    }
+
+    /// Long after any loss, what is in flight falls far below its top in each round trip. A window that losses hold down is used up as
+    /// soon as an acknowledgement makes room; a writer that its buffer wakes late lets the flight fall.
+    fn is_refilled_late(&self, holdings: &[Holding], opened: u64) -> bool {
+        let is_held = |index: usize, interval: &Interval| {
+            holdings[index] == Holding::Network && interval.to_us > opened && !packets::is_idle(interval)
+        };
+        let calm = self.losses.calm(&self.timeline);
+        let (filled, calm_us) = packets::filled(&self.timeline, |index, i| is_held(index, i) && calm[index]);
+        let held = self.timeline.intervals.iter().enumerate().filter(|(index, i)| is_held(*index, i));
+        let all_us: f64 = held.map(|(_, interval)| interval.len()).sum();
+        let is_long = self.path.base_rtt.is_some_and(|base| calm_us >= thresholds::FLAT_ROUND_TRIPS * base);
+        is_long && calm_us >= thresholds::MOSTLY_CALM * all_us && filled <= thresholds::LATE_FILLED
     }
 
     /// A window or a buffer that held the sender again and again, by what counters tell, holds it at the same rate in between, too:
@@ -501,7 +524,7 @@ impl<'a> Case<'a> {
         let late = Losses::ratio_in(&held[held.len() / 2..], &self.timeline);
         let level = self.is_steady(held) || rate >= thresholds::MODEL_LEVEL * self.path.plateau;
         let level = level && self.path.delivered_through(held);
-        match (level && late < thresholds::MODEL_LOSS, self.losses.retransmits > 0.0) {
+        match (level && late < thresholds::MODEL_LOSS, self.losses.are_any()) {
             (true, _) => by_end.unwrap_or(NetworkCause::Saturated),
             (false, true) => by_loss,
             (false, false) => NetworkCause::Opening,

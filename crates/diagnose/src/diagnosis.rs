@@ -93,6 +93,17 @@ pub enum Confidence {
 /// Fractions of the connection's time per limiter; they add up to at most 1.
 pub type Shares = BTreeMap<Limiter, f64>;
 
+/// A fraction from 0 to 1 as a whole number of percent, never rounded up to all or down to nothing.
+pub fn percent(fraction: f64) -> String {
+    if fraction > 0.0 && fraction < 0.01 {
+        "< 1 %".to_owned()
+    } else if fraction > 0.99 && fraction < 1.0 {
+        "99 %".to_owned()
+    } else {
+        format!("{:.0} %", fraction * 100.0)
+    }
+}
+
 /// One reason for the verdict.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Evidence {

@@ -1,11 +1,12 @@
 //! Evidence that contradicts itself: a rate above what the verdict's arithmetic allows, more in flight than was offered,
-//! less attainable than carried, more timeouts than retransmissions. It lowers the confidence or withdraws the verdict,
+//! less attainable than carried, more timeouts than retransmissions, losses where all arrived, payload that got through where none
+//! was acknowledged. It lowers the confidence or withdraws the verdict,
 //! and says so. What is *not* here: how a verdict comes about (`classify`, `verdict`).
 
 use fullpipe_units::{Bytes, Micros, Rate, window_limited_rate};
 
 use crate::{
-    Alternative, Confidence, Diagnosis, Limiter, classify::Case, sentences, thresholds, timeline::Interval,
+    Alternative, Confidence, Detail, Diagnosis, Limiter, classify::Case, sentences, thresholds, timeline::Interval,
     verdict::Ruling,
 };
 
@@ -23,7 +24,10 @@ pub(crate) fn checked(case: &Case<'_>, ruling: &Ruling<'_>, mut diagnosis: Diagn
     let carried = case.transfer.rate();
     diagnosis.attainable_bps = diagnosis.attainable_bps.map(|bps| carried.map_or(bps, |carried| bps.max(carried)));
     let found: Vec<Contradiction> =
-        [window(case, ruling), flight(case, ruling), counts(case)].into_iter().flatten().collect();
+        [window(case, ruling), flight(case, ruling), counts(case), losses(case, ruling), silence(case, ruling)]
+            .into_iter()
+            .flatten()
+            .collect();
     if found.is_empty() {
         return diagnosis;
     }
@@ -86,4 +90,25 @@ fn counts(case: &Case<'_>) -> Option<Contradiction> {
         text: format!("{timeouts} timeouts and {retransmits:.0} retransmissions"),
         is_fatal: false,
     })
+}
+
+/// Losses hold a window down, and all that was sent again had arrived.
+fn losses(case: &Case<'_>, ruling: &Ruling<'_>) -> Option<Contradiction> {
+    let (retransmits, timeouts) = (case.losses.retransmits, case.losses.timeouts);
+    let needless = case.losses.spurious * retransmits;
+    let is_baseless = ruling.detail == Some(Detail::Loss) && timeouts == 0 && needless >= retransmits;
+    is_baseless.then(|| Contradiction {
+        text: format!(
+            "{retransmits:.0} retransmissions, and {needless:.0} of what they carried had arrived: nothing was lost"
+        ),
+        is_fatal: false,
+    })
+}
+
+/// A black hole lets nothing of its size through: what was carried was acknowledged, and no more.
+fn silence(case: &Case<'_>, ruling: &Ruling<'_>) -> Option<Contradiction> {
+    let acked = case.timeline.intervals.last()?.at.acked;
+    let carried = case.transfer.bytes;
+    (ruling.detail == Some(Detail::MtuBlackHole) && carried > acked)
+        .then(|| Contradiction { text: format!("{carried} were carried and {acked} acknowledged"), is_fatal: false })
 }

@@ -25,7 +25,7 @@ mod transfer;
 mod verdict;
 mod windows;
 
-pub use diagnosis::{Alternative, Confidence, Detail, Diagnosis, Evidence, Limiter, Shares, limit_words};
+pub use diagnosis::{Alternative, Confidence, Detail, Diagnosis, Evidence, Limiter, Shares, limit_words, percent};
 pub use streams::diagnose_streams;
 pub use transfer::{
     Buffer, CongestionState, Drop, Drops, End, Opening, PacketSample, PathRate, ReceiverSample, RttSummary,

@@ -20,6 +20,10 @@ pub(crate) struct Losses {
     pub(crate) peak_variation: Option<f64>,
     /// Duplicate SACKs per retransmission.
     pub(crate) spurious: f64,
+    /// When the first was sent again, in microseconds.
+    pub(crate) first_us: Option<u64>,
+    /// Of the retransmissions, those that only asked whether the last segment had arrived, which it had.
+    pub(crate) idle_probes: f64,
     /// Times that the sender noticed reordering.
     pub(crate) reorderings: u32,
 }
@@ -28,6 +32,9 @@ impl Losses {
     pub(crate) fn new(transfer: &Transfer, timeline: &Timeline) -> Self {
         let intervals = &timeline.intervals;
         let retransmits: f64 = intervals.iter().map(|i| i.retransmits).sum();
+        let dsacks: f64 = intervals.iter().map(|i| i.dsacks).sum();
+        let probes: f64 = intervals.iter().filter_map(|i| i.at.packets).map(|packets| f64::from(packets.probes)).sum();
+        let idle_probes = probes.min(dsacks).min(retransmits);
         let peaks = peaks(timeline);
         Self {
             retransmits,
@@ -40,7 +47,9 @@ impl Losses {
                 .filter(|later| later.len() >= thresholds::LEAST_PEAKS)
                 .or_else(|| Some(&peaks[..]).filter(|all| all.len() >= thresholds::LEAST_PEAKS))
                 .and_then(stats::variation),
-            spurious: stats::fraction(intervals.iter().map(|i| i.dsacks).sum(), retransmits),
+            spurious: stats::fraction(dsacks, retransmits),
+            first_us: intervals.iter().find(|i| i.retransmits > 0.0).map(|i| i.from_us),
+            idle_probes,
             reorderings: transfer.sender_samples.iter().filter_map(|s| s.reordering_seen).max().unwrap_or(0),
         }
     }
@@ -77,11 +86,35 @@ impl Losses {
         self.peak_variation.is_some_and(|variation| variation <= thresholds::REPEATABLE_PEAK)
     }
 
+    /// For each interval, whether nothing was lost within the round trips over which pauses are counted: room that an
+    /// acknowledgement makes is room then, whatever was lost long before.
+    pub(crate) fn calm(&self, timeline: &Timeline) -> Vec<bool> {
+        let intervals = &timeline.intervals;
+        let reach = timeline.base_rtt.map_or(u64::MAX, |base| (thresholds::PAUSES_ROUND_TRIPS * base) as u64);
+        let lost: Vec<&Interval> = intervals.iter().filter(|i| i.retransmits > 0.0).collect();
+        let mut next = 0;
+        let is_calm = |interval: &Interval| {
+            while lost.get(next).is_some_and(|loss| loss.to_us.saturating_add(reach) <= interval.from_us) {
+                next += 1;
+            }
+            lost.get(next).is_none_or(|loss| loss.from_us >= interval.to_us.saturating_add(reach))
+        };
+        intervals.iter().map(is_calm).collect()
+    }
+
+    /// Whether anything was lost, or late enough to count as lost.
+    pub(crate) fn are_any(&self) -> bool {
+        self.retransmits > self.idle_probes
+    }
+
     /// Most retransmissions were not needed, and few of the others were: a timer that ran out too early, or one that repeats all
     /// that was in flight, makes needless ones behind real losses, too.
     pub(crate) fn are_reordering(&self) -> bool {
-        self.retransmits >= thresholds::LEAST_SPURIOUS
-            && self.spurious >= thresholds::SPURIOUS
+        // A late acknowledgement has a tail probed: nothing came out of order.
+        let dsacks = self.spurious * self.retransmits - self.idle_probes;
+        let others = self.retransmits - self.idle_probes;
+        others >= thresholds::LEAST_SPURIOUS
+            && stats::fraction(dsacks, others) >= thresholds::SPURIOUS
             && self.ratio * (1.0 - self.spurious) < thresholds::REORDERED_LOSS
     }
 }

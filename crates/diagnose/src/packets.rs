@@ -137,6 +137,20 @@ fn why_flat(timeline: &Timeline, span: &[&Interval], base: f64, write: Option<By
     }
 }
 
+/// What is in flight on average, of the most within a round trip to either side, in the intervals that `is_of` names; with the time
+/// that they take.
+pub(crate) fn filled(timeline: &Timeline, is_of: impl Fn(usize, &Interval) -> bool) -> (f64, f64) {
+    let intervals = &timeline.intervals;
+    let base = timeline.base_rtt.unwrap_or(0.0);
+    let (mut mean, mut most, mut time) = (0.0, 0.0, 0.0);
+    for (index, interval) in intervals.iter().enumerate().filter(|(index, interval)| is_of(*index, interval)) {
+        mean += interval.in_flight().unwrap_or(0.0) * interval.len();
+        most += top(intervals, index, base) * interval.len();
+        time += interval.len();
+    }
+    (stats::fraction(mean, most), time)
+}
+
 /// The most in flight within a round trip to either side of an interval.
 fn top(intervals: &[Interval], index: usize, base: f64) -> f64 {
     let (from, to) = (intervals[index].from_us as f64 - base, intervals[index].to_us as f64 + base);

@@ -122,12 +122,13 @@ impl Path {
         is_enough && in_flight - product >= thresholds::QUEUE_HELD * queued
     }
 
-    /// Whether samples show what is in flight to fall below what the empty path holds at that rate, early and late: by Little's
-    /// law no queue stands then, and what round trips show is a burst behind itself. What a loss takes out of the flight is no sign
+    /// Whether samples show what is in flight to fall below what the empty path holds at that rate, or at the one that is known to
+    /// be the path's, early and late: by Little's law no queue stands then, nor is a link busy that more would fill, and what round trips show is a burst behind itself. What a loss takes out of the flight is no sign
     /// of that. Packets tell more ([`Interval::dry`]).
     pub(crate) fn runs_dry(&self, held: &[&Interval]) -> bool {
         let (acked, time) = held.iter().fold((0.0, 0.0), |(acked, time), i| (acked + i.acked, time + i.len()));
         let rate = stats::fraction(acked, time);
+        let full = self.known.map_or(rate, |known| rate.max((known - self.others) / 8e6));
         let is_open = |i: &&&Interval| {
             let is_calm =
                 matches!(i.at.congestion_state, None | Some(CongestionState::Open | CongestionState::Disorder));
@@ -138,7 +139,7 @@ impl Path {
         let falls = |part: &[&Interval]| {
             let in_flight = part.iter().filter_map(|i| Some((i.in_flight()?, i.len())));
             let low = stats::quantile(in_flight, thresholds::LOW_FLIGHT);
-            low.zip(self.base_rtt).is_some_and(|(low, base)| low < thresholds::RUNS_DRY * rate * base)
+            low.zip(self.base_rtt).is_some_and(|(low, base)| low < thresholds::RUNS_DRY * full * base)
         };
         let has_packets = held.iter().any(|i| i.at.packets.is_some());
         // Several connections together carried no more: what ran dry was the machine, for a moment.

@@ -5,7 +5,7 @@
 //! send buffer is woken by a later one, when a part of the buffer is free (Linux: a third, `sk_stream_is_writeable`). An
 //! application that writes at its own pace heeds none.
 
-use crate::{thresholds, timeline::Interval};
+use crate::{stats, thresholds, timeline::Interval};
 
 /// Counts over some time.
 #[derive(Clone, Copy, Debug, Default)]
@@ -113,6 +113,28 @@ impl Pauses {
         })
     }
 
+    /// Whether fewer of them than `whole` has were ended by a wake-up, and not by chance: two standard deviations.
+    fn are_woken_less(&self, whole: &Self) -> bool {
+        let own = self.woken + self.written;
+        let usual = stats::fraction(whole.woken, whole.woken + whole.written);
+        own * usual - self.woken > 2.0 * (own * usual * (1.0 - usual)).max(0.0).sqrt()
+    }
+
+    /// What they say of a part of a transfer, where `whole` says something of all of it: a few pauses that look like an
+    /// application's are no evidence against many that a buffer ended.
+    pub(crate) fn sign_within(&self, round_trips: f64, whole: Option<(Sign, &Self)>) -> Option<Sign> {
+        match (self.sign(round_trips), whole) {
+            (Some(Sign::Application), Some((sign, whole))) if !self.are_woken_less(whole) => Some(sign),
+            (Some(sign @ (Sign::Buffer | Sign::Application)), _) => Some(sign),
+            (_, whole) => whole.map(|(sign, _)| sign),
+        }
+    }
+
+    /// The part of the payload that left long after any acknowledgement.
+    pub(crate) fn unprompted(&self) -> f64 {
+        stats::fraction(self.unprompted, self.sent)
+    }
+
     /// Whether it shows of a good part when it was sent.
     pub(crate) fn are_shown(&self) -> bool {
         self.sent - self.hidden >= thresholds::SHOWN * self.sent
@@ -132,5 +154,34 @@ impl Pauses {
         } else {
             None
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// So many that were woken and written, where acknowledgements are rare and half was sent long after one.
+    fn pauses(woken: f64, written: f64) -> Pauses {
+        let sent = 1e6;
+        Pauses { woken, written, sent, unprompted: 0.5 * sent, prompts: 100.0, us: 1e6, ..Pauses::default() }
+    }
+
+    #[test]
+    fn a_few_pauses_of_an_application_are_no_evidence_against_many_of_a_buffer() {
+        let all = pauses(24.0, 32.0);
+        let whole = Some((Sign::Buffer, &all));
+        assert_eq!(pauses(2.0, 8.0).sign(0.0), Some(Sign::Application));
+        assert_eq!(pauses(2.0, 8.0).sign_within(0.0, whole), Some(Sign::Buffer));
+        // None of ten is no chance where 43 of 100 are, and what says nothing is as all is.
+        assert_eq!(pauses(0.0, 10.0).sign_within(0.0, whole), Some(Sign::Application));
+        assert_eq!(pauses(1.0, 0.0).sign_within(0.0, whole), Some(Sign::Buffer));
+        assert_eq!(pauses(1.0, 0.0).sign_within(0.0, None), None);
+    }
+
+    #[test]
+    fn a_third_sent_long_after_an_acknowledgement_is_not_yet_an_application() {
+        let late = Pauses { unprompted: 3e5, ..pauses(0.0, 20.0) };
+        assert_eq!((late.sign(0.0), pauses(0.0, 20.0).sign(0.0)), (Some(Sign::Unclear), Some(Sign::Application)));
     }
 }

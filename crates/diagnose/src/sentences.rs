@@ -8,6 +8,7 @@ use fullpipe_units::{Bytes, Micros, Rate, bdp, window_limited_rate};
 use crate::{
     Confidence, Detail, Diagnosis, End, Evidence, Limiter, Opening, PacketSample, Shares, Source, Transfer,
     classify::{self, Case},
+    diagnosis::percent,
     packets, thresholds,
     timeline::Interval,
     verdict::Ruling,
@@ -209,10 +210,6 @@ fn bytes(value: f64) -> Bytes {
 
 fn micros(value: f64) -> Micros {
     Micros::new(value.round() as u64)
-}
-
-fn percent(part: f64) -> String {
-    format!("{:.0} %", part * 100.0)
 }
 
 /// `so long as the round trip stood near its minimum`, the sentence that clears the path.

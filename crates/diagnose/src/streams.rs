@@ -49,6 +49,12 @@ fn merge(transfers: &[Transfer], single: Vec<Diagnosis>, total: f64) -> Diagnosi
         .filter(|(diagnosis, _)| diagnosis.limiter == limiter)
         .max_by(|a, b| a.1.total_cmp(b.1))
         .map(|(diagnosis, _)| diagnosis.clone());
+    // Of a stream with the same verdict, what that says; a window that opens is only a part of the congestion window's time.
+    let own = |diagnosis: &Diagnosis| {
+        let all = diagnosis.shares.get(&limiter).copied().unwrap_or(0.0);
+        if diagnosis.limiter == limiter { diagnosis.share.min(all) } else { all }
+    };
+    let share: f64 = single.iter().zip(&weights).map(|(diagnosis, weight)| own(diagnosis) * weight / whole).sum();
     let Some(speaker) = speaker else {
         return sentences::insufficient(&Transfer::default(), shares, "no stream could be judged".into());
     };
@@ -61,7 +67,7 @@ fn merge(transfers: &[Transfer], single: Vec<Diagnosis>, total: f64) -> Diagnosi
     let mut evidence = vec![Evidence { text, from_us: None, to_us: None, packets: None }];
     evidence.extend(speaker.evidence);
     Diagnosis {
-        share: shares.get(&limiter).copied().unwrap_or(0.0).clamp(0.0, 1.0),
+        share: share.clamp(0.0, 1.0),
         attainable_bps: attainable(transfers, limiter, total),
         // Streams that disagree make no sure verdict.
         confidence: if agreeing < thresholds::CLEAR_SHARE { Confidence::Low } else { speaker.confidence },

@@ -308,6 +308,10 @@ pub struct PacketSample {
     /// Timeouts of the last segments of a flight: fewer than three followed, which is what a duplicate-ACK count needs.
     #[serde(default)]
     pub tails: u32,
+    /// Last segments of a flight that were sent again before a timer ran out and without a duplicate acknowledgement: probes of
+    /// a tail loss (RFC 8985, section 7), which are needless where acknowledgements are late.
+    #[serde(default)]
+    pub probes: u32,
     /// The number of the first packet with payload.
     pub first: Option<u64>,
     /// The number of the last packet with payload.

@@ -87,10 +87,11 @@ fn rule(case: &Case<'_>, labels: &[Label]) -> Diagnosis {
     if let Some(reason) = ambiguous(case, &ruling) {
         return sentences::insufficient(transfer, shares, reason);
     }
+    let shares = renamed(shares, &ruling);
     let diagnosis = Diagnosis {
         limiter: ruling.limiter,
         detail: ruling.detail,
-        share: shares.get(&ruling.limiter).copied().unwrap_or(0.0),
+        share: ruling.share.min(shares.get(&ruling.limiter).copied().unwrap_or(0.0)),
         attainable_bps: attainable(case, &ruling),
         confidence: confidence(case, &ruling),
         evidence: sentences::evidence(case, &ruling),
@@ -106,11 +107,12 @@ fn rule(case: &Case<'_>, labels: &[Label]) -> Diagnosis {
 /// no more to write.
 fn alternatives(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<Alternative> {
     let (sender, from_packets) = (sentences::sender(case.transfer), case.transfer.source == Source::Capture);
-    let sign = Pauses::from_intervals(ruling.intervals.iter().copied()).sign(0.0);
+    let pauses = Pauses::from_intervals(ruling.intervals.iter().copied());
+    let sign = pauses.sign(0.0);
     let limiter = match (ruling.limiter, ruling.detail) {
         _ if !from_packets => return Vec::new(),
         (Limiter::SendBuffer, _) if sign == Some(Sign::Unclear) => Limiter::Application,
-        (Limiter::Application, None) if sign == Some(Sign::Unclear) => Limiter::SendBuffer,
+        (Limiter::Application, None) if sign == Some(Sign::Unclear) || is_masked(case, &pauses) => Limiter::SendBuffer,
         (Limiter::CongestionWindow, None) => Limiter::SendBuffer,
         _ => return Vec::new(),
     };
@@ -119,11 +121,24 @@ fn alternatives(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<Alternative> {
     vec![Alternative { limiter, decided_by }]
 }
 
+/// Writes of no one size, a good part of which left soon after acknowledgements: a slow machine's writer that is woken late writes so,
+/// too.
+fn is_masked(case: &Case<'_>, pauses: &Pauses) -> bool {
+    case.transfer.write.is_none()
+        && !case.is_credited
+        && !packets::is_even(&case.timeline)
+        && !packets::is_mostly_asked(&case.timeline)
+        && pauses.are_many()
+        && pauses.unprompted() < thresholds::OWN_MASTER
+}
+
 /// The verdict with the figures of the time for which it held.
 #[derive(Clone, Debug)]
 pub(crate) struct Ruling<'a> {
     pub(crate) limiter: Limiter,
     pub(crate) detail: Option<Detail>,
+    /// What the intervals are labelled with, where the verdict names the reason behind it.
+    under: Limiter,
     /// The intervals that it holds for.
     pub(crate) intervals: Vec<&'a Interval>,
     /// The part of the transfer's time that they take.
@@ -153,6 +168,7 @@ impl<'a> Ruling<'a> {
         let time: f64 = intervals.iter().map(|i| i.len()).sum();
         let ruling = Self {
             limiter,
+            under: limiter,
             detail: details.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).and_then(|(detail, _)| detail),
             share: stats::fraction(time, span_us(case, labels)).min(1.0),
             rate: stats::fraction(intervals.iter().map(|i| i.acked * 8e6).sum(), time),
@@ -195,11 +211,22 @@ fn span_us(case: &Case<'_>, labels: &[Label]) -> f64 {
 
 fn shares(case: &Case<'_>, labels: &[Label]) -> Shares {
     let (mut shares, span_us) = (Shares::new(), span_us(case, labels));
+    // Sums of whole microseconds are exact, and those of parts are not: all of the time is 1.
     for (label, interval) in labels.iter().zip(&case.timeline.intervals) {
-        *shares.entry(label.limiter).or_insert(0.0) += stats::fraction(interval.len(), span_us);
+        *shares.entry(label.limiter).or_insert(0.0) += interval.len();
     }
     for share in shares.values_mut() {
-        *share = share.clamp(0.0, 1.0);
+        *share = stats::fraction(*share, span_us).clamp(0.0, 1.0);
+    }
+    shares
+}
+
+/// The shares with the ruling's under the name that it has.
+fn renamed(mut shares: Shares, ruling: &Ruling<'_>) -> Shares {
+    if ruling.under != ruling.limiter {
+        let moved = shares.get(&ruling.under).map_or(0.0, |share| share.min(ruling.share));
+        shares.entry(ruling.under).and_modify(|share| *share -= moved);
+        *shares.entry(ruling.limiter).or_insert(0.0) += moved;
     }
     shares
 }

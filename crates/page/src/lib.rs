@@ -16,5 +16,6 @@ pub use capture::{
     Advice, CaptureFile, CaptureList, CaptureProblem, Vantages, advice, display_filter, endpoint, needed,
 };
 pub use clean::{clean, is_harmful};
+pub use fullpipe_diagnose::percent;
 pub use look::{Closer, MOST_DRAWN, MOST_ON_PAGE, Seen, charts, list};
-pub use words::{mbps, percent, verdict};
+pub use words::{mbps, verdict};

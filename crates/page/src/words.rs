@@ -1,6 +1,6 @@
 //! A verdict in words.
 
-use fullpipe_diagnose::{Confidence, Detail, Limiter, limit_words};
+use fullpipe_diagnose::{Confidence, Detail, Limiter, limit_words, percent};
 use fullpipe_units::Rate;
 
 /// `receive window (window-scale shift 0), 97 % of the time`. `or` are the limiters that could not be distinguished from it.
@@ -19,17 +19,6 @@ pub fn verdict(limiter: Limiter, detail: Option<Detail>, or: &[Limiter], share: 
         Confidence::Low => text += "; not sure",
     }
     text
-}
-
-/// A fraction from 0 to 1 as a whole number of percent, never rounded up to all or down to nothing.
-pub fn percent(fraction: f64) -> String {
-    if fraction > 0.0 && fraction < 0.01 {
-        "< 1 %".to_owned()
-    } else if fraction > 0.99 && fraction < 1.0 {
-        "99 %".to_owned()
-    } else {
-        format!("{:.0} %", fraction * 100.0)
-    }
 }
 
 /// A rate in Mbit/s with three figures or all before the point, for a matrix whose unit is said once: `9.41`, `94.1`, `941`.

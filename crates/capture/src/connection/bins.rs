@@ -58,6 +58,8 @@ pub(crate) struct Bin {
     pub(crate) timeouts: u32,
     /// Of those, with fewer than three segments behind what was lost.
     pub(crate) tails: u32,
+    /// Last segments of a flight that were sent again before a timer ran out, and unasked.
+    pub(crate) probes: u32,
     /// Segments that were late: sent once, overtaken.
     pub(crate) reordered: u32,
     pub(crate) dsacks: u32,
@@ -102,6 +104,7 @@ impl Bin {
         self.retransmitted += later.retransmitted;
         self.timeouts += later.timeouts;
         self.tails += later.tails;
+        self.probes += later.probes;
         self.reordered += later.reordered;
         self.dsacks += later.dsacks;
         self.out_of_order += later.out_of_order;

@@ -263,6 +263,11 @@ impl Flight {
         self.room_ns.take().map_or(0, |room_ns| now_ns.saturating_sub(room_ns))
     }
 
+    /// Whether the sender, with nothing in flight, finds no room for a segment.
+    pub(crate) fn is_shut(&self) -> bool {
+        self.closed || self.is_silly()
+    }
+
     /// Whether what is offered is less than a segment and less than half of what ever was: nothing is sent into that (RFC 9293,
     /// section 3.8.6.2.1).
     #[inline]

@@ -166,6 +166,8 @@ pub struct Counters {
     pub data_packets: u64,
     /// Payload, without repeats.
     pub payload: u64,
+    /// Of that, what is known to have got through: it was acknowledged, or nothing of the other end was captured.
+    pub carried: u64,
     /// Segments that carried bytes which had been seen before (`tcptrace`'s "rexmt").
     pub retransmissions: u64,
     /// Payload of which a copy had been seen before.
@@ -557,11 +559,28 @@ impl Half {
         if seen.len > 0 {
             self.on_data(seen, from, peer_mss);
         } else if from.wrapping_add(1) == self.snd_max && self.in_flight() == 0 && !seen.flags.has(Flags(0x07)) {
-            self.counters.keep_alives += 1;
+            self.note_probe();
         }
         if seen.flags.has(Flags::FIN) {
             self.fin = Some(from + u64::from(seen.len));
         }
+    }
+
+    /// A segment from before what is wanted next asks a closed window whether it still is (RFC 9293, section 3.8.6.1; Linux:
+    /// `tcp_xmit_probe_skb`), and else whether the other end is still there.
+    fn note_probe(&mut self) {
+        if self.closed || self.flight.is_shut() {
+            self.counters.window_probes += 1;
+        } else {
+            self.counters.keep_alives += 1;
+        }
+    }
+
+    /// Payload that is known to have got through.
+    pub(crate) fn carried(&self) -> u64 {
+        let start = if self.syn.is_some() { BASE + 1 } else { self.first_from.unwrap_or(self.una) };
+        // A FIN takes a number, too.
+        self.una.saturating_sub(start).min(self.counters.payload)
     }
 
     fn on_data(&mut self, seen: &Seen, from: u64, peer_mss: Option<u16>) {
@@ -583,11 +602,12 @@ impl Half {
         let is_repeat = end <= self.snd_max;
         // One byte of garbage before the next (RFC 9293, section 3.8.4); a message of one byte that is retransmitted is pushed.
         if seen.len == 1 && is_repeat && end == self.snd_max && self.in_flight() == 0 && !seen.flags.has(Flags::PSH) {
-            self.counters.keep_alives += 1;
+            self.note_probe();
             return;
         }
-        // A receiver that closed its window is probed with data at its edge (RFC 9293, section 3.8.6.1).
-        if self.closed && from <= self.una.saturating_add(1) {
+        // A receiver that closed its window is probed with data at its edge (RFC 9293, section 3.8.6.1); what it has acknowledged
+        // all of is repeated.
+        if self.closed && from <= self.una.saturating_add(1) && end > self.una {
             self.counters.window_probes += 1;
             return;
         }
@@ -900,8 +920,11 @@ impl Half {
         }
         // Three segments above the hole would have been reported by as many duplicate acknowledgements (RFC 5681).
         let is_tail = by_timer && self.snd_max.saturating_sub(from) <= 3 * self.flight.mss;
-        if let Some(bins) = self.flight.bins.as_mut().filter(|_| is_tail) {
-            bins.now().tails += 1;
+        // Sooner than a timer and unasked, the last segment is sent again as a question (RFC 8985, section 7.3).
+        let is_probe = !by_timer && self.duplicates == 0 && end == self.snd_max;
+        if let Some(bins) = &mut self.flight.bins {
+            bins.now().tails += u32::from(is_tail);
+            bins.now().probes += u32::from(is_probe);
         }
         self.note_stuck(from, end, seen.len);
         self.karn = self.karn.max(self.snd_max);

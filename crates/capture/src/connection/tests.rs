@@ -150,6 +150,40 @@ fn probes_of_a_closed_window_and_keep_alives_are_no_retransmissions() {
 }
 
 #[test]
+fn a_segment_without_payload_asks_a_closed_window_and_a_copy_of_old_data_does_not() {
+    let mut wire = Wire::opened();
+    wire.data(100, 0, 1_000).data(101, 1_000, 1_000);
+    let mut closed = segment(180 * MS, Sender::High, Flags::ACK, 501, 2_101, 0);
+    closed.window = 0;
+    wire.put(closed);
+    // Linux asks with the number before the one that is wanted.
+    for at_ms in [400, 800] {
+        wire.put(segment(at_ms * MS, Sender::Low, Flags::ACK, 100 + 2_000, 501, 0));
+    }
+    assert_eq!((wire.low().window_probes, wire.low().keep_alives), (2, 0));
+    // A probe of the tail (RFC 8985) that was on its way.
+    wire.data(900, 1_000, 1_000);
+    assert_eq!((wire.low().window_probes, wire.low().retransmissions), (2, 1));
+    // Open again, and much later, the same says that somebody is there.
+    wire.ack(1_000, 2_000);
+    wire.put(segment(90_000 * MS, Sender::Low, Flags::ACK, 100 + 2_000, 501, 0));
+    assert_eq!((wire.low().window_probes, wire.low().keep_alives), (2, 1));
+}
+
+#[test]
+fn what_was_carried_is_what_was_acknowledged() {
+    let mut wire = Wire::opened();
+    wire.data(100, 0, 1_000).data(101, 1_000, 1_000).data(102, 2_000, 1_000);
+    let carried = |wire: &Wire| wire.connection.as_ref().map(|connection| connection.half(Sender::Low).carried());
+    assert_eq!(carried(&wire), Some(0));
+    wire.ack(180, 2_000);
+    assert_eq!((carried(&wire), wire.low().payload), (Some(2_000), 3_000));
+    // The number of a FIN is no payload.
+    wire.put(segment(190 * MS, Sender::Low, Flags(0x11), 101 + 3_000, 501, 0)).ack(270, 3_001);
+    assert_eq!(carried(&wire), Some(3_000));
+}
+
+#[test]
 fn a_lone_retransmission_after_a_long_silence_is_a_timeout() {
     let mut wire = Wire::opened();
     wire.data(100, 0, 1_000).ack(180, 1_000).data(181, 1_000, 1_000).data(500, 1_000, 1_000);

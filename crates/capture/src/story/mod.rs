@@ -67,7 +67,7 @@ pub struct Side {
     pub away: Option<Micros>,
     /// From its first payload to its last.
     pub sending: Micros,
-    /// The payload rate in that time.
+    /// The rate of the payload that got through, in that time.
     pub rate: Option<Rate>,
     /// The judgement of what it sent, where there was enough to judge.
     pub verdict: Option<Box<Verdict>>,
@@ -173,6 +173,7 @@ fn side(connection: &Connection, sender: Sender, ends: [Endpoint; 2], keep: Keep
     let peer = connection.half(other(sender));
     let sending = micros(half.last_data_ns.saturating_sub(half.first_data_ns.unwrap_or(half.last_data_ns)));
     let timestamps = half.syn.zip(peer.syn).is_some_and(|(own, other)| own.timestamps && other.timestamps);
+    let carried = carried(half, peer);
     let verdict = is_worth_judging(connection, half)
         .then(|| transfer::transfer(connection, sender, ends))
         .flatten()
@@ -183,15 +184,20 @@ fn side(connection: &Connection, sender: Sender, ends: [Endpoint; 2], keep: Keep
             Box::new(Verdict { diagnosis, runs, loaded_rtt, transfer: keep.transfers.then_some(transfer) })
         });
     Side {
-        counters: half.counters,
+        counters: Counters { carried, ..half.counters },
         mss: half.mss(peer.syn.and_then(|syn| syn.mss), timestamps),
         syn: half.syn.map(|syn| facts(syn, half.syn_window)),
         platform: fingerprint::guess(connection, sender),
         away: half.near.least_ns.map(micros),
         sending,
-        rate: Rate::from_bytes(Bytes::new(half.counters.payload), sending),
+        rate: Rate::from_bytes(Bytes::new(carried), sending),
         verdict,
     }
+}
+
+/// Payload that is known to have got through: all, where nothing of the other end was captured that could tell.
+fn carried(half: &Half, peer: &Half) -> u64 {
+    if peer.counters.packets == 0 { half.counters.payload } else { half.carried() }
 }
 
 /// What was not captured, and leaves nothing to judge.

@@ -18,9 +18,9 @@ mod bit {
     pub(super) const RESET_BY: u64 = 2;
 }
 
-/// No report takes more: 10 bytes for each number of at most 64 bits, of which a side has 29 and all else 15, and two
+/// No report takes more: 10 bytes for each number of at most 64 bits, of which a side has 30 and all else 15, and two
 /// addresses.
-const LONGEST: usize = 10 * (2 * 29 + 15) + 2 * 16;
+const LONGEST: usize = 10 * (2 * 30 + 15) + 2 * 16;
 
 /// Adds a report to `bytes`. Its number, and verdicts, are not part of it.
 pub(super) fn pack(report: &Report, bytes: &mut Vec<u8>) {
@@ -192,13 +192,13 @@ impl Unpacker<'_> {
         let platform = self.maybe().and_then(Platform::coded);
         let away = self.maybe().map(Micros::new);
         let sending = Micros::new(self.number());
-        let rate = Rate::from_bytes(Bytes::new(counters.payload), sending);
+        let rate = Rate::from_bytes(Bytes::new(counters.carried), sending);
         Side { counters, mss, syn, platform, away, sending, rate, verdict: None }
     }
 }
 
 /// Fields of [`Counters`].
-const COUNTS: usize = 20;
+const COUNTS: usize = 21;
 
 /// The fields in an order, and the other way round: the compiler sees to it that none is forgotten.
 macro_rules! in_order {
@@ -215,7 +215,7 @@ macro_rules! in_order {
 }
 
 in_order!(
-    packets, ip_bytes, data_packets, payload, retransmissions, retransmitted, out_of_order, reordered, duplicate_acks,
+    packets, ip_bytes, data_packets, payload, carried, retransmissions, retransmitted, out_of_order, reordered, duplicate_acks,
     dsacks, timeouts, keep_alives, window_probes, zero_windows, unseen, initial_window, marked, largest_window, too_big;
     largest
 );

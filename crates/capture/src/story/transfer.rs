@@ -42,7 +42,7 @@ pub(super) fn transfer(connection: &Connection, sender: Sender, [from, to]: [End
         source: Source::Capture,
         sender: end(connection, sender, from),
         receiver: end(connection, other(sender), to),
-        bytes: Bytes::new(half.counters.payload),
+        bytes: Bytes::new(super::carried(half, connection.half(other(sender)))),
         duration_us: micros(sending_ns),
         idle_rtt: (trip_ns > 0).then(|| RttSummary {
             min_us: idle,
@@ -149,6 +149,11 @@ fn blind(connection: &Connection, sender: Sender, half: &Half) -> Vec<String> {
         let lost = Bytes::new(half.counters.unseen);
         blind.push(format!("the capture lost packets: {lost} were acknowledged that it doesn't have"));
     }
+    let carried = super::carried(half, peer);
+    if carried < half.counters.payload && !connection.is_closed() {
+        let pending = Bytes::new(half.counters.payload - carried);
+        blind.push(format!("the capture ends before {pending} that were sent had been acknowledged"));
+    }
     if is_scale_hidden(connection, sender) {
         blind.push(
             "the scale of the receiver's window is unknown, because its SYN was not seen, and more was in flight than the \
@@ -249,6 +254,7 @@ impl Series {
                 delayed: bin.delayed,
                 delayed_us: micros(bin.delayed_ns),
                 tails: bin.tails,
+                probes: bin.probes,
                 first: bin.packets.map(|(first, _)| first),
                 last: bin.packets.map(|(_, last)| last),
             }),

@@ -1,8 +1,9 @@
 //! Whatever a source says, the judge answers, and its answer keeps its promises.
 
 use fullpipe_diagnose::{
-    Buffer, Confidence, CongestionState, Diagnosis, Drop, Drops, End, Limiter, PacketSample, PathRate, ReceiverSample,
-    RttSummary, SenderSample, Source, SynFacts, Transfer, diagnose, diagnose_streams,
+    Buffer, Confidence, CongestionState, Detail, Diagnosis, Drop, Drops, End, Limiter, PacketSample, PathRate,
+    ReceiverSample, RttSummary, Run, SenderSample, Source, SynFacts, Transfer, diagnose, diagnose_streams,
+    diagnose_with_runs, percent,
 };
 use fullpipe_units::{Bytes, Micros, Rate};
 use proptest::prelude::*;
@@ -144,6 +145,13 @@ fn keeps_its_promises(diagnosis: &Diagnosis) -> Result<(), TestCaseError> {
     prop_assert!(diagnosis.shares.values().sum::<f64>() <= 1.0 + 1e-9, "{:?}", diagnosis.shares);
     prop_assert!(!diagnosis.shares.contains_key(&Limiter::InsufficientEvidence));
     prop_assert!(!diagnosis.action.is_empty() && !diagnosis.evidence.is_empty());
+    let of_limiter = diagnosis.shares.get(&diagnosis.limiter).copied().unwrap_or(0.0);
+    prop_assert!(
+        diagnosis.limiter == Limiter::InsufficientEvidence || diagnosis.share <= of_limiter + 1e-9,
+        "{} of {:?}",
+        diagnosis.share,
+        diagnosis.shares
+    );
     for evidence in &diagnosis.evidence {
         prop_assert!(!evidence.text.contains("NaN") && !evidence.text.contains("inf"), "{}", evidence.text);
     }
@@ -219,6 +227,28 @@ fn does_not_contradict_itself(transfer: &Transfer, speed: f64) -> Result<(), Tes
     Ok(())
 }
 
+/// What the verdict, its reasons and its timeline say of one thing is the same.
+fn says_one_thing(transfer: &Transfer) -> Result<(), TestCaseError> {
+    let (found, runs) = diagnose_with_runs(transfer);
+    for evidence in &found.evidence {
+        if let Some((_, rest)) = evidence.text.split_once(" was the limit for ") {
+            prop_assert!(rest.starts_with(&percent(found.share)), "{} and {}", found.share, evidence.text);
+        }
+    }
+    let is_opening = |detail: Option<Detail>| detail == Some(Detail::SlowStart);
+    let of = |run: &&Run| run.limiter == found.limiter && is_opening(run.detail) == is_opening(found.detail);
+    let time = |runs: &mut dyn Iterator<Item = &Run>| runs.map(|run| (run.to_us - run.from_us) as f64).sum::<f64>();
+    if found.detail == Some(Detail::SlowStart) {
+        let (held, all) = (time(&mut runs.iter().filter(of)), time(&mut runs.iter()));
+        prop_assert!(found.share * all <= held + 1.0, "{} of the time is not {held} of {all} us", found.share);
+    }
+    let lost_us = transfer.sender_samples.windows(2).find(|pair| pair[1].retransmits > pair[0].retransmits);
+    for run in runs.iter().filter(|run| run.detail == Some(Detail::Loss) || run.limiter == Limiter::Reordering) {
+        prop_assert!(lost_us.is_some_and(|pair| run.to_us > pair[0].at_us.get()), "{run:?} before anything was lost");
+    }
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
@@ -230,6 +260,7 @@ proptest! {
     #[test]
     fn no_verdict_stands_against_its_own_figures((transfer, speed) in steady()) {
         does_not_contradict_itself(&transfer, speed)?;
+        says_one_thing(&transfer)?;
         keeps_its_promises(&diagnose(&transfer))?;
     }
 

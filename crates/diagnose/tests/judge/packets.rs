@@ -2,7 +2,7 @@
 
 use fullpipe_diagnose::{
     Detail, Drop, Drops, End, Limiter, Opening, PacketSample, ReceiverSample, RttSummary, SenderSample, Source,
-    SynFacts, Transfer, diagnose,
+    SynFacts, Transfer, diagnose, diagnose_with_runs,
 };
 use fullpipe_units::{Bytes, Micros};
 
@@ -479,4 +479,114 @@ fn no_less_is_attainable_than_was_carried() {
     let found = diagnose(&transfer(&repeat(Step { rtt_us: 2 * RTT_US, ..step(40) }, 80)));
     let carried = transfer(&repeat(step(40), 80)).rate();
     assert!(found.attainable_bps.is_none_or(|attainable| Some(attainable) >= carried), "{found:#?}");
+}
+
+#[test]
+fn the_share_of_an_opening_window_is_its_own_and_not_that_of_all_congestion_windows() {
+    // Doubles, and then goes on at a rate that nothing explains.
+    let doubling = (0..16).map(|half| step(5 << (half / 2)));
+    let after = (0..12).map(|half| Step { rtt_us: RTT_US + 100, ..step(1_280 + 40 * half) });
+    let story = transfer(&doubling.chain(after).collect::<Vec<_>>());
+    let (found, runs) = diagnose_with_runs(&story);
+    assert_eq!((found.limiter, found.detail), (Limiter::CongestionWindow, Some(Detail::SlowStart)), "{found:#?}");
+    let opening: u64 = runs.iter().filter(|run| run.detail == found.detail).map(|run| run.to_us - run.from_us).sum();
+    let all: u64 = runs.iter().map(|run| run.to_us - run.from_us).sum();
+    assert!((found.share - opening as f64 / all as f64).abs() < 0.02, "{} of {runs:#?}", found.share);
+}
+
+#[test]
+fn needless_probes_of_a_tail_are_neither_loss_nor_reordering() {
+    // A reader closes its window again and again, and acknowledges the last segment late, which is sent again meanwhile.
+    let closed = Step {
+        arrived: 0,
+        window: Some(0),
+        packets: PacketSample { closed_us: Micros::new(STEP_US), ..PacketSample::default() },
+        ..step(0)
+    };
+    let probed = Step { lost: 1, packets: PacketSample { probes: 1, ..step(20).packets }, ..step(20) };
+    let cycle: Vec<Step> = [vec![step(20); 4], vec![probed], vec![closed; 8]].concat();
+    let mut story = transfer(&cycle.repeat(9));
+    let mut reported = 0;
+    for pair in 1..story.sender_samples.len() {
+        let probes = story.sender_samples[pair].packets.map_or(0, |packets| packets.probes);
+        reported += probes;
+        story.sender_samples[pair].dsacks = Some(reported);
+    }
+    story.drops = None;
+    let (found, runs) = diagnose_with_runs(&story);
+    assert_eq!(found.limiter, Limiter::ReceiveWindow, "{found:#?}");
+    let blames = runs.iter().filter(|run| run.detail == Some(Detail::Loss) || run.limiter == Limiter::Reordering);
+    assert_eq!(blames.count(), 0, "{runs:#?}");
+}
+
+#[test]
+fn losses_that_all_arrived_are_no_losses_and_said_so() {
+    let mut story = transfer(&[vec![step(20); 4], vec![losing(20, 1)], vec![step(14); 8]].concat().repeat(4));
+    let contradicts = |story: &Transfer| diagnose(story).blind.iter().any(|line| line.contains("nothing was lost"));
+    assert!(!contradicts(&story));
+    for sample in &mut story.sender_samples {
+        sample.dsacks = sample.retransmits.map(|count| count as u32);
+    }
+    let found = diagnose(&story);
+    assert!(found.detail != Some(Detail::Loss) || contradicts(&story), "{found:#?}");
+}
+
+#[test]
+fn a_black_hole_carried_what_was_acknowledged() {
+    let stuck = Step { arrived: 0, in_flight: 10, lost: 1, timeouts: 1, ..step(0) };
+    let waiting = Step { arrived: 0, in_flight: 10, ..step(0) };
+    let steps = [
+        vec![waiting; 8],
+        vec![stuck],
+        vec![waiting; 16],
+        vec![stuck],
+        vec![waiting; 32],
+        vec![stuck],
+        vec![waiting; 4],
+    ];
+    let mut story = transfer(&steps.concat());
+    story.bytes = Bytes::ZERO;
+    let sure = diagnose(&story);
+    assert_eq!(sure.detail, Some(Detail::MtuBlackHole), "{sure:#?}");
+    story.bytes = Bytes::new(15_928);
+    let found = diagnose(&story);
+    assert!(found.blind.iter().any(|line| line.contains("15,928 B were carried and 0 B acknowledged")), "{found:#?}");
+}
+
+/// Bursts of several sizes in each round trip, forty segments lost at once in the middle, and bursts again, which leave the path empty in between and
+/// `low` of each in flight at the least.
+fn after_a_loss(low: f64, woken: u32) -> Transfer {
+    let burst = |most: u64| {
+        let packets = |sent: u64| PacketSample {
+            sent: Bytes::new(sent * MSS),
+            prompted: Bytes::new(sent * MSS),
+            peak: Bytes::new(most * MSS),
+            dry_us: Micros::new(STEP_US / 2),
+            prompts: 4,
+            woken,
+            ..PacketSample::default()
+        };
+        let least = (most as f64 * low) as u64;
+        [
+            Step { arrived: most / 4, in_flight: most, packets: packets(most), ..step(0) },
+            Step { arrived: most - most / 4, in_flight: least, packets: packets(0), ..step(0) },
+        ]
+    };
+    let bursts = |count: usize| [50, 70, 90, 60].into_iter().cycle().take(count).flat_map(burst).collect::<Vec<_>>();
+    transfer(&[bursts(34), vec![losing(40, 40)], vec![step(20); 2], bursts(26)].concat())
+}
+
+#[test]
+fn a_flight_that_falls_in_each_round_trip_long_after_a_loss_is_not_held_by_it() {
+    let late = diagnose(&after_a_loss(0.3, 0));
+    assert_eq!(late.limiter, Limiter::SendBuffer, "{late:#?}");
+    // One that stays near its top is what losses left of the window.
+    let held = diagnose(&after_a_loss(0.9, 0));
+    assert_eq!(held.limiter, Limiter::CongestionWindow, "{held:#?}");
+}
+
+#[test]
+fn pauses_long_after_a_loss_count_as_those_before_any() {
+    let found = diagnose(&after_a_loss(0.8, 1));
+    assert_eq!((found.limiter, found.detail), (Limiter::SendBuffer, Some(Detail::BufferCap)), "{found:#?}");
 }

@@ -110,6 +110,21 @@ fn what_several_connections_carried_is_all_that_the_path_carries_on_real_kernels
 }
 
 #[test]
+fn a_writer_that_nearly_fills_a_path_of_a_known_rate_on_real_kernels() {
+    // `tcp_wmem` of 77,824 B at the most, 10 Mbit/s and 40 ms: 85 % of what several connections carry together. What is in flight falls
+    // below the product of that rate, though not of its own, and the kernel counts 70 % of the time for the buffer.
+    let mut transfer = recorded("refilled-small-cubic");
+    let known = |bps| Some(PathRate { rate_bps: Rate::from_bps(bps), lower_bound: false });
+    transfer.path_rate = known(9_710_000);
+    let diagnosis = diagnose(&transfer);
+    assert_eq!(diagnosis.limiter, Limiter::SendBuffer, "{}", report(&diagnosis));
+    assert!(diagnosis.share > 0.8, "{}", diagnosis.share);
+    // Where several carry no more, the path is full.
+    transfer.path_rate = known(8_600_000);
+    assert_eq!(diagnose(&transfer).limiter, Limiter::Path);
+}
+
+#[test]
 fn an_application_that_writes_bursts_into_the_same_buffer_on_real_kernels() {
     // 256 KB, a pause of 50 ms: they queue behind themselves, too.
     assert_eq!(judged("application-bursts-cubic").limiter, Limiter::Application);

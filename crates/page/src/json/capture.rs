@@ -88,6 +88,7 @@ fn side(report: &Report, place: usize) -> Value {
         "packets": counters.packets,
         "data_packets": counters.data_packets,
         "bytes": counters.payload,
+        "carried_bytes": counters.carried,
         "ip_bytes": counters.ip_bytes,
         "seconds": side.sending.as_secs_f64(),
         "rate_bps": side.rate,

@@ -292,12 +292,9 @@ fn carried(report: &Report, side: &Side) -> String {
     let time = if side.sending > Micros::ZERO { side.sending } else { report.lasted };
     let loaded = side.verdict.as_ref().and_then(|verdict| verdict.loaded_rtt);
     let loaded = loaded.map(|trip| format!(", {trip} loaded")).unwrap_or_default();
-    format!(
-        "{rate} ({} in {:.2} s), round trip {}{loaded}",
-        Bytes::new(side.counters.payload),
-        time.as_secs_f64(),
-        or_dash(report.rtt)
-    )
+    let (sent, carried) = (Bytes::new(side.counters.payload), Bytes::new(side.counters.carried));
+    let bytes = if carried < sent { format!("{carried} acknowledged of {sent} sent") } else { sent.to_string() };
+    format!("{rate} ({bytes} in {:.2} s), round trip {}{loaded}", time.as_secs_f64(), or_dash(report.rtt))
 }
 
 fn diagnosis(report: &Report, side: &Side) -> Diagnosis {

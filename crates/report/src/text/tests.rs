@@ -100,7 +100,7 @@ fn a_capture_is_told_with_its_setting_and_its_problems() {
     let list = sample::captures();
     let text = plain(&captures(&list, Look::default()));
     for words in
-        ["receive window (window-scale shift 0)", "5.57 Mbit/s", "net.ipv4.tcp_rmem", "packet 7: cut", "\\u{1b}"]
+        ["receive window (window-scale shift 0)", "5.55 Mbit/s", "net.ipv4.tcp_rmem", "packet 7: cut", "\\u{1b}"]
     {
         assert!(text.contains(words), "{words} is missing: {text}");
     }

@@ -11,6 +11,7 @@ fn side(words: [u64; 8], syn: bool) -> Side {
     let counters = Counters {
         packets: words[0],
         payload: words[1],
+        carried: words[1] >> 8,
         largest: words[2] as u32,
         unseen: words[3] >> 40,
         too_big: words[4] >> 60,
@@ -30,7 +31,7 @@ fn side(words: [u64; 8], syn: bool) -> Side {
         platform: Platform::coded(words[7] % 20),
         away: (words[7] & 32 == 0).then_some(Micros::new(words[7] >> 1)),
         sending,
-        rate: Rate::from_bytes(Bytes::new(counters.payload), sending),
+        rate: Rate::from_bytes(Bytes::new(counters.carried), sending),
         verdict: None,
     }
 }
