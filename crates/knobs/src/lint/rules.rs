@@ -346,9 +346,9 @@ fn syns(setting: &Setting<'_>) -> Option<Finding> {
         let words = format!("how often a SYN is retransmitted: connect() gives up after {seconds} s");
         return Some(finding(setting.line, Level::Ok, "fine", words));
     }
-    let usual = setting.default_of(setting.knob).map_or_else(String::new, |usual| {
-        format!(" instead of {} s", gives_up_after(setting, usual))
-    });
+    let usual = setting
+        .default_of(setting.knob)
+        .map_or_else(String::new, |usual| format!(" instead of {} s", gives_up_after(setting, usual)));
     let words = format!(
         "connect() gives up after about {seconds} s{usual}: a peer that is away for a moment is never reached, and no transfer is faster"
     );
@@ -473,9 +473,10 @@ fn tcp_mem(setting: &Setting<'_>) -> Vec<Finding> {
     vec![setting.note("machine-wide", format!("bounds all TCP sockets together at {bytes} with pages of 4,096 B; the kernel's own value follows the memory"))]
 }
 
+/// Beyond this a socket that nobody uses costs too much.
+const LARGE_INITIAL: u64 = 1 << 20;
+
 fn linux_buffers(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
-    /// Beyond this a socket that nobody uses costs too much.
-    const LARGE_INITIAL: u64 = 1 << 20;
     /// What memory pressure leaves to every socket: more than this is no small matter.
     const LARGE_LEAST: u64 = 1 << 20;
     /// Ten segments of 1,460 B as window are half of it.
@@ -616,9 +617,11 @@ fn ceiling(setting: &Setting<'_>) -> Option<Finding> {
         .into_iter()
         .filter_map(|end| {
             let knob = Address::sysctl(&format!("net.inet.tcp.{end}"));
-            // One that a line sets is judged there.
+            // One that a line sets is judged there, and a space that holds the path needs no growing.
             let own = setting.default_of(&knob).filter(|_| !setting.all.contains_key(&knob))?;
-            (own < bdp.get()).then(|| (knob.to_string(), own))
+            let space = Address::sysctl(&format!("net.inet.tcp.{}", end.replace("buf_max", "space")));
+            let begins = setting.all.get(&space).and_then(|text| number(text)).unwrap_or(0);
+            (own.max(begins) < bdp.get()).then(|| (knob.to_string(), own))
         })
         .collect();
     let (_, own) = short.first()?;
@@ -679,6 +682,16 @@ fn freebsd_space(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
     if let Some(way) = name.strip_suffix("space").filter(|_| setting.is_automatic()) {
         let switch = Address::sysctl(&format!("{way}buf_auto"));
         let off = setting.all.get(&switch).is_some_and(|value| value.trim() == "0");
+        if !off && bytes > LARGE_INITIAL {
+            let largest = Address::sysctl(&format!("{way}buf_max"));
+            let wanted = setting.wanted().map_or(bytes, |(_, wanted)| wanted.get());
+            let words = format!(
+                "every socket starts with {}; it need not fill a path, {largest} does, up to which buffers grow by themselves",
+                Bytes::new(bytes)
+            );
+            let fix = Some(format!("delete the line, and {largest}={wanted}"));
+            return vec![setting.warning("large-initial", words, fix)];
+        }
         let fits = setting.wanted().is_none_or(|(bdp, _)| Bytes::new(bytes) < bdp);
         if !off && fits {
             return Vec::new();

@@ -942,10 +942,20 @@ fn a_ceiling_of_freebsd_alone_fills_no_path() {
     // Before 7.0 nothing is automatic, and a slow path needs no more than the defaults.
     assert_eq!(of("kern.ipc.maxsockbuf=614400000\n", "freebsd-6.2"), None);
     let slow = Some(("10M", "20ms"));
-    assert_eq!(
-        says(Kind::Sysctl, "kern.ipc.maxsockbuf=614400000\n", "freebsd-13.2", slow, "not-automatic"),
-        None
-    );
+    assert_eq!(says(Kind::Sysctl, "kern.ipc.maxsockbuf=614400000\n", "freebsd-13.2", slow, "not-automatic"), None);
+}
+
+#[test]
+fn a_space_of_megabytes_is_no_way_to_fill_a_path_where_buffers_grow() {
+    let text = "kern.ipc.maxsockbuf=16777216\nnet.inet.tcp.sendspace=12582912\nnet.inet.tcp.recvspace=12582912\n";
+    let path = Some(("1G", "100ms"));
+    let found = judged(Kind::Sysctl, text, "freebsd-13.2", path);
+    let large = |line| (line, Level::Warning, "large-initial".to_owned());
+    assert_eq!(found, [(1, Level::Ok, "fine".to_owned()), large(2), large(3)]);
+    // Without automatic sizing it is the only way.
+    let fixed = format!("{text}net.inet.tcp.recvbuf_auto=0\n");
+    assert!(!judged(Kind::Sysctl, &fixed, "freebsd-13.2", path).contains(&large(3)));
+    assert!(!judged(Kind::Sysctl, text, "freebsd-6.2", path).contains(&large(2)));
 }
 
 #[test]
@@ -982,9 +992,11 @@ fn a_systems_own_maximum_is_no_fault_but_may_be_too_small() {
 
 #[test]
 fn words_behind_a_number_are_refused_and_set_nothing() {
-    let text = "net.inet.tcp.keepidle=65000\nnet.inet.tcp.keepidle=10000 (default 65000)\nnet.inet.tcp.nobody=1 (default 2)\n";
+    let text =
+        "net.inet.tcp.keepidle=65000\nnet.inet.tcp.keepidle=10000 (default 65000)\nnet.inet.tcp.nobody=1 (default 2)\n";
     let found = judged(Kind::Sysctl, text, "freebsd-13.2", None);
-    let of = |wanted: u32| found.iter().filter(move |one| one.0 == wanted).map(|(_, level, rule)| (*level, rule.as_str()));
+    let of =
+        |wanted: u32| found.iter().filter(move |one| one.0 == wanted).map(|(_, level, rule)| (*level, rule.as_str()));
     assert_eq!(of(2).collect::<Vec<_>>(), [(Level::Error, "malformed")], "{found:?}");
     assert_eq!(of(3).collect::<Vec<_>>(), [(Level::Error, "malformed")], "{found:?}");
     // No other line is judged by such a value.

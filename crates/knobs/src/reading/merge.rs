@@ -162,7 +162,9 @@ impl Merged {
             (Format::ShellFile, knob) if catalogue.is_no_tunable(knob, &platform.version) => Some(format!(
                 "{knob} is no loader tunable on {platform}: the line does nothing there; it belongs into /etc/sysctl.conf"
             )),
-            (Format::SysctlFile, Address::Sysctl(name)) => found.form.sets_nothing(name, platform).map(|(_, words)| words),
+            (Format::SysctlFile, Address::Sysctl(name)) => {
+                found.form.sets_nothing(name, platform).map(|(_, words)| words)
+            }
             _ => None,
         }
     }

@@ -30,9 +30,9 @@ pub struct SizeRow {
     pub down: SizeSide,
     /// A message of this size and an answer of one byte, small writes leaving at once; absent with a foreign server.
     pub round_trip_us: Option<f64>,
-    /// Of the quickest round; absent where there were too few to tell.
+    /// The lower quartile of the rounds; absent where there were too few to tell.
     pub round_trip_low_us: Option<f64>,
-    /// Of the slowest.
+    /// The upper one.
     pub round_trip_high_us: Option<f64>,
     /// The same where the message is written in two halves and Nagle's algorithm is on: the second half waits for the
     /// acknowledgement of the first, and that for the delay of the receiver's.
@@ -46,9 +46,9 @@ pub struct SizeRow {
 pub struct SizeSide {
     /// Payload rate, as the receiver counted.
     pub rate_bps: Option<Rate>,
-    /// Of the slowest round; absent where there were too few to tell.
+    /// The lower quartile of the rounds; absent where there were too few to tell.
     pub low_bps: Option<Rate>,
-    /// Of the fastest.
+    /// The upper one.
     pub high_bps: Option<Rate>,
     /// Messages in a second.
     pub messages_per_second: Option<f64>,
@@ -243,8 +243,8 @@ pub(super) const PINGS: u32 = 3;
 /// How often a sweep over message sizes measures each of them.
 const ROUNDS: u32 = 5;
 
-/// So many rounds have a range that tells something of the noise.
-const ENOUGH: usize = 3;
+/// So many rounds tell something of the noise without their slowest and their fastest, which something else may have disturbed.
+const ENOUGH: usize = 5;
 
 /// A round lasts at least so many round trips, where the test is so long: slow start is a small part of it.
 const ROUND_TRIPS: u32 = 20;
@@ -306,7 +306,7 @@ impl SizeSide {
 /// A figure of several rounds.
 struct Spread {
     median: Option<f64>,
-    /// The least and the most, where there are enough rounds.
+    /// The quartiles, where there are enough rounds: of five the second and the fourth.
     low: Option<f64>,
     high: Option<f64>,
 }
@@ -318,10 +318,11 @@ impl Spread {
         let at = |place: usize| sorted.get(place).copied();
         let (first, last) = (sorted.len().saturating_sub(1) / 2, sorted.len() / 2);
         let is_enough = sorted.len() >= ENOUGH;
+        let quarter = sorted.len().saturating_sub(1) / 4;
         Self {
             median: at(first).zip(at(last)).map(|(first, last)| f64::midpoint(first, last)),
-            low: sorted.first().copied().filter(|_| is_enough),
-            high: sorted.last().copied().filter(|_| is_enough),
+            low: at(quarter).filter(|_| is_enough),
+            high: sorted.iter().rev().nth(quarter).copied().filter(|_| is_enough),
         }
     }
 }
@@ -372,20 +373,22 @@ mod tests {
     }
 
     #[test]
-    fn rounds_become_their_medians_and_their_range() {
+    fn rounds_become_their_medians_and_quartiles_which_one_slow_round_does_not_move() {
         let rounds = [300, 100, 900, 200, 400].map(|mbps| round(mbps, Some(mbps as f64)));
         let row = SizeRow::of_rounds(&rounds).unwrap();
         let mbps = |rate: Option<Rate>| rate.map(|rate| rate.bps() / 1_000_000);
-        assert_eq!([row.up.rate_bps, row.up.low_bps, row.up.high_bps].map(mbps), [Some(300), Some(100), Some(900)]);
+        assert_eq!([row.up.rate_bps, row.up.low_bps, row.up.high_bps].map(mbps), [Some(300), Some(200), Some(400)]);
         assert_eq!(
             (row.round_trip_us, row.round_trip_low_us, row.round_trip_high_us),
-            (Some(300.0), Some(100.0), Some(900.0))
+            (Some(300.0), Some(200.0), Some(400.0))
         );
         assert_eq!((row.rounds, row.up.retransmits, row.down.rate_bps), (5, Some(5), None));
     }
 
     #[test]
-    fn two_rounds_have_a_median_and_tell_nothing_of_the_noise() {
+    fn few_rounds_have_a_median_and_tell_nothing_of_the_noise() {
+        let four = [100, 200, 300, 400].map(|mbps| round(mbps, None));
+        assert_eq!(SizeRow::of_rounds(&four).unwrap().up.low_bps, None);
         let row = SizeRow::of_rounds(&[round(100, None), round(300, Some(7.0))]).unwrap();
         assert_eq!((row.up.rate_bps, row.up.low_bps), (Some(Rate::from_bps(200_000_000)), None));
         assert_eq!((row.round_trip_us, row.round_trip_low_us), (Some(7.0), None));
