@@ -117,7 +117,7 @@ impl Pair {
                 let [usual_before, usual_after] = usual.widths;
                 let noise = (before.max(usual_before) + after.max(usual_after)) * usual.times;
                 // What has no ratio is not told from noise.
-                !(apart > noise)
+                apart <= noise || apart.is_nan() || noise.is_nan()
             }),
         }
     }

@@ -626,7 +626,7 @@ fn ceiling(setting: &Setting<'_>) -> Option<Finding> {
         .collect();
     let (_, own) = short.first()?;
     let names: Vec<&str> = short.iter().map(|(name, _)| name.as_str()).collect();
-    let lines: Vec<String> = names.iter().map(|name| format!("{name}={}", wanted.get())).collect();
+    let lines: Vec<String> = names.iter().map(|name| format!("{name}={}", wanted.get().min(counts))).collect();
     let words = format!(
         "bounds what buffers may be; automatic sizing ends at {}, {} by default, which no line raises, and {rate} x {rtt} / 8 = {bdp} must be in flight",
         names.join(" and "),
@@ -644,10 +644,10 @@ fn freebsd_space(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
     // A release sets its maxima to its ceiling, which is no fault of a line that says the same.
     let is_own = given.is_none() && setting.default_of(setting.knob) == Some(bytes);
     let line = |bytes: u64| format!("{name}={bytes}");
+    let needed = |bytes: u64| Bytes::new(bytes.saturating_mul(9).div_ceil(8)).round_up_to(4096).get();
     if let Some(ceiling) = ceiling.filter(|ceiling| u128::from(bytes) * 9 > u128::from(*ceiling) * 8) {
         let counts = counts_of(ceiling);
         let reached = grows_to(setting, name, counts);
-        let needed = |bytes: u64| Bytes::new(bytes.saturating_mul(9).div_ceil(8)).round_up_to(4096).get();
         if grows && is_own {
             let both = |bytes: u64| format!("{}, after kern.ipc.maxsockbuf={}", line(bytes), needed(bytes));
             return largest_of(setting, Bytes::new(reached), 1, both).into_iter().collect();
@@ -685,11 +685,13 @@ fn freebsd_space(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
         if !off && bytes > LARGE_INITIAL {
             let largest = Address::sysctl(&format!("{way}buf_max"));
             let wanted = setting.wanted().map_or(bytes, |(_, wanted)| wanted.get());
+            let fits = ceiling.is_none_or(|ceiling| wanted <= counts_of(ceiling));
+            let after = if fits { String::new() } else { format!(", after kern.ipc.maxsockbuf={}", needed(wanted)) };
             let words = format!(
                 "every socket starts with {}; it need not fill a path, {largest} does, up to which buffers grow by themselves",
                 Bytes::new(bytes)
             );
-            let fix = Some(format!("delete the line, and {largest}={wanted}"));
+            let fix = Some(format!("delete the line, and {largest}={wanted}{after}"));
             return vec![setting.warning("large-initial", words, fix)];
         }
         let fits = setting.wanted().is_none_or(|(bdp, _)| Bytes::new(bytes) < bdp);

@@ -126,7 +126,7 @@ pub(super) fn file(text: &str, sheet: &mut Sheet) {
             } else if let Some(value) = &setting.value {
                 let knob = Address::Sysctl(setting.name);
                 if setting.form.words_behind && sheet.has(&knob) {
-                    let words = "words stand behind the number, and sysctl(8) refuses the line: what an earlier one sets counts";
+                    let words = "words stand behind the number, and from FreeBSD 10.1 on sysctl(8) refuses the line: what an earlier one sets is taken";
                     sheet.remark(RemarkKind::Unread, place, words);
                     continue;
                 }
