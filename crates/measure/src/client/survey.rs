@@ -34,6 +34,10 @@ pub struct SizeRow {
     pub round_trip_low_us: Option<f64>,
     /// The upper one.
     pub round_trip_high_us: Option<f64>,
+    /// Of the quickest round.
+    pub round_trip_min_us: Option<f64>,
+    /// Of the slowest.
+    pub round_trip_max_us: Option<f64>,
     /// The same where the message is written in two halves and Nagle's algorithm is on: the second half waits for the
     /// acknowledgement of the first, and that for the delay of the receiver's.
     pub split_us: Option<f64>,
@@ -50,6 +54,10 @@ pub struct SizeSide {
     pub low_bps: Option<Rate>,
     /// The upper one.
     pub high_bps: Option<Rate>,
+    /// Of the slowest round.
+    pub min_bps: Option<Rate>,
+    /// Of the fastest.
+    pub max_bps: Option<Rate>,
     /// Messages in a second.
     pub messages_per_second: Option<f64>,
     /// Processor seconds of this end's process per 10^9 B.
@@ -260,6 +268,8 @@ impl SizeRow {
             round_trip_us: None,
             round_trip_low_us: None,
             round_trip_high_us: None,
+            round_trip_min_us: None,
+            round_trip_max_us: None,
             split_us: None,
             split_delayed: None,
         }
@@ -278,6 +288,8 @@ impl SizeRow {
             round_trip_us: trip.median,
             round_trip_low_us: trip.low,
             round_trip_high_us: trip.high,
+            round_trip_min_us: trip.min,
+            round_trip_max_us: trip.max,
             split_us: of(|round| round.split_us).median,
             split_delayed: of(|round| round.split_delayed).median,
         })
@@ -293,6 +305,8 @@ impl SizeSide {
             rate_bps: whole(rate.median),
             low_bps: whole(rate.low),
             high_bps: whole(rate.high),
+            min_bps: whole(rate.min),
+            max_bps: whole(rate.max),
             messages_per_second: of(|side| side.messages_per_second).median,
             own_seconds_per_gb: of(|side| side.own_seconds_per_gb).median,
             far_seconds_per_gb: of(|side| side.far_seconds_per_gb).median,
@@ -309,6 +323,9 @@ struct Spread {
     /// The quartiles, where there are enough rounds: of five the second and the fourth.
     low: Option<f64>,
     high: Option<f64>,
+    /// The least and the most.
+    min: Option<f64>,
+    max: Option<f64>,
 }
 
 impl Spread {
@@ -323,6 +340,8 @@ impl Spread {
             median: at(first).zip(at(last)).map(|(first, last)| f64::midpoint(first, last)),
             low: at(quarter).filter(|_| is_enough),
             high: sorted.iter().rev().nth(quarter).copied().filter(|_| is_enough),
+            min: sorted.first().copied().filter(|_| is_enough),
+            max: sorted.last().copied().filter(|_| is_enough),
         }
     }
 }
@@ -338,6 +357,8 @@ fn side(measurement: &Measurement, size: Bytes) -> SizeSide {
         rate_bps: direction.rate_bps,
         low_bps: None,
         high_bps: None,
+        min_bps: None,
+        max_bps: None,
         messages_per_second: direction.rate_bps.map(|rate| rate.bps() as f64 / 8.0 / size.get().max(1) as f64),
         own_seconds_per_gb: per_gb(&measurement.own_cpu),
         far_seconds_per_gb: measurement.far_cpu.as_ref().and_then(per_gb),
@@ -382,6 +403,8 @@ mod tests {
             (row.round_trip_us, row.round_trip_low_us, row.round_trip_high_us),
             (Some(300.0), Some(200.0), Some(400.0))
         );
+        assert_eq!([row.up.min_bps, row.up.max_bps].map(mbps), [Some(100), Some(900)]);
+        assert_eq!((row.round_trip_min_us, row.round_trip_max_us), (Some(100.0), Some(900.0)));
         assert_eq!((row.rounds, row.up.retransmits, row.down.rate_bps), (5, Some(5), None));
     }
 
