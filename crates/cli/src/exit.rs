@@ -152,7 +152,8 @@ impl Exit {
             }
             Self::NotAsExpected => {
                 "Done, but a verdict or figure is not as the scenario expects, or a host does not read as at the \
-                 start; the report says which. For `lint`: a finding is an error. For `check`: a gate was not passed (`--min-rate`, \
+                 start; the report says which. For `lint`: a finding is an error. For `plan --verify`: a value is not as the \
+                 plan wants it, or the files don't tell. For `check`: a gate was not passed (`--min-rate`, \
                  `--fail-on`). For `mesh`: a direction is slow, slower than before, or could not be measured."
             }
             Self::Usage => "The command line can't be understood.",

@@ -494,6 +494,29 @@ fn a_plan_that_changes_nothing_is_verified_by_what_was_right_before() {
 }
 
 #[test]
+fn an_output_of_sysctl_that_ends_within_a_value_or_behind_a_name_verifies_nothing_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let before = written(folder.path(), "before.txt", "net.ipv4.tcp_rmem = 4096\t131072\t6291456\n");
+    let planned = "net.ipv4.tcp_rmem = 4096\t131072\t40042496\n";
+    let verified = |after: &str, code: i32| {
+        let after = written(folder.path(), "after.txt", after);
+        let path = ["--platform", "linux-6.1", "--rate", "1G", "--rtt", "80ms"];
+        let output = fullpipe(&[&["plan", "--verify", &before, &after, "--json"], &path[..]].concat());
+        assert_eq!(output.status.code(), Some(code), "{output:?}");
+        let one = document(&output)["verified"][0].clone();
+        (one["taken"].as_str().unwrap().to_owned(), one["message"].to_string())
+    };
+    let head = "net.core.rmem_max = 212992\n";
+    assert_eq!(verified(&format!("{head}{planned}"), 0).0, "yes");
+    for end in ["409", "4096\t131072\t4004", ""] {
+        let (taken, message) = verified(&format!("{head}net.ipv4.tcp_rmem = {end}"), 1);
+        assert!(taken == "unknown" && message.contains("looks cut off"), "{end}: {message}");
+    }
+    let (taken, message) = verified(&format!("{head}net.ipv4.tcp_rm"), 1);
+    assert!(taken == "unknown" && message.contains("looks cut off"), "{message}");
+}
+
+#[test]
 fn what_an_adapters_offload_lacks_and_what_another_version_tells_is_said_by_a_plan() {
     let folder = tempfile::tempdir().unwrap();
     let rsc = written(

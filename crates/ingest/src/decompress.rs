@@ -50,6 +50,12 @@ impl fmt::Display for Compression {
     }
 }
 
+/// Whether unpacking fails for a window that is larger than Zstandard's library takes unasked, 128 MiB (its
+/// `ZSTD_WINDOWLOG_LIMIT_DEFAULT`; the error has no code of its own here).
+pub(crate) fn wants_long_window(compression: Compression, error: &io::Error) -> bool {
+    compression == Compression::Zstd && error.to_string().contains("too much memory")
+}
+
 pub(crate) fn start(compression: Compression, stream: impl Read + Send + 'static) -> io::Result<Box<dyn Read + Send>> {
     Ok(match compression {
         Compression::Gzip => Box::new(MultiGzDecoder::new(stream)),

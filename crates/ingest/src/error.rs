@@ -35,6 +35,14 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
+    /// It was compressed over so long a distance that unpacking it takes gigabytes of memory, which no file gets here unasked.
+    #[error(
+        "{name} was compressed with `zstd --long`, and unpacking it takes a window of more than 128 MiB; unpack it first: `zstd -dc --long=31 FILE | fullpipe read -`"
+    )]
+    LongWindow {
+        /// The file.
+        name: String,
+    },
     /// It is compressed in a way that is not read here.
     #[error("{name} is compressed by {by}; unpack it first: `{by} -dc FILE | fullpipe read -`")]
     Packed {

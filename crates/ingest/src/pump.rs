@@ -9,7 +9,7 @@ use std::{
 
 use fullpipe_capture::{Reader, Sink};
 
-use crate::{Error, Options, Outcome, Progress, Reading, Source};
+use crate::{Error, Options, Outcome, Progress, Reading, Source, decompress};
 
 /// How many pieces there are when a thread reads ahead: one being read, one being looked at, one on its way.
 const PIECES: usize = 3;
@@ -60,6 +60,9 @@ pub fn read_source<S: Sink>(
         }
     }
     let broken = failure.map(|source| match compression {
+        Some(compression) if decompress::wants_long_window(compression, &source) => {
+            Error::LongWindow { name: name.clone() }
+        }
         Some(compression) => Error::Decompress { name: name.clone(), compression, source },
         None => Error::Read { name: name.clone(), source },
     });

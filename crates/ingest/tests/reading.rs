@@ -121,6 +121,16 @@ fn what_was_read_before_the_cut_counts() {
 }
 
 #[test]
+fn a_frame_that_wants_a_window_of_gigabytes_is_refused_with_the_way_out() {
+    // RFC 8878, 3.1.1: no content size and no checksum, a window of 2^31 B; one last raw block of four bytes.
+    let frame = [0x28, 0xB5, 0x2F, 0xFD, 0x00, (31 - 10) << 3, 0x21, 0x00, 0x00, 0xD4, 0xC3, 0xB2, 0xA1];
+    let (captures, _) = read(&[&frame]);
+    let message = captures.failed[0].to_string();
+    assert!(matches!(captures.failed[0], Error::LongWindow { .. }), "{message}");
+    assert!(message.ends_with("unpack it first: `zstd -dc --long=31 FILE | fullpipe read -`"), "{message}");
+}
+
+#[test]
 fn what_is_no_capture_is_refused_by_name() {
     let xz = b"\xFD7zXZ\0\0\x04";
     let (captures, _) = read(&[b"", b"abc", b"GET / HTTP/1.1", &gzip(b"what else"), b"\x1F\x8Bnothing", xz]);

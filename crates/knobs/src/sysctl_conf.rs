@@ -4,7 +4,7 @@
 //! sysctl.conf(5) of procps-ng. Where the two differ, systemd's reading is taken, because it is what runs at boot. Names
 //! that only FreeBSD and macOS have are read as FreeBSD's /etc/rc.d/sysctl does: there a comment may follow a value.
 
-use crate::{Platform, Settings};
+use crate::{Catalogue, Family, Platform, Settings};
 
 /// One line that does something.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,8 +19,37 @@ pub struct Line {
     pub may_fail: bool,
     /// Whether the name is a pattern (glob(7)).
     pub pattern: bool,
-    /// Whether blanks stand around the `=`, or FreeBSD's value in quotation marks.
+    /// How it is written, as far as a version may refuse it for that.
+    pub form: Form,
+}
+
+/// How a line of FreeBSD's is written, which not every version takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Form {
+    /// Blanks stand around the `=`, or the value in quotation marks.
     pub spaced: bool,
+    /// Words stand behind a number without a `#`; they are not in the value.
+    pub words_behind: bool,
+}
+
+impl Form {
+    /// Why such a line sets nothing on a version, with the name that `lint` has for it; `None` where it sets the value.
+    pub(crate) fn sets_nothing(self, name: &str, platform: &Platform) -> Option<(&'static str, String)> {
+        let first_word = Catalogue::for_family(platform.family)?.reads_first_word(&platform.version);
+        if self.spaced && first_word {
+            let words = format!(
+                "sets nothing on {platform}: its /etc/rc.d/sysctl hands sysctl(8) the first word of a line as it stands, so blanks around the `=` leave {name} without a value, and quotation marks become a part of it"
+            );
+            return Some(("blanks", words));
+        }
+        let refused = self.words_behind && !first_word && matches!(platform.family, Family::FreeBsd | Family::MacOs);
+        refused.then(|| {
+            let words = format!(
+                "sets nothing on {platform}: words stand behind the number of {name}, and sysctl(8) takes no such value; a comment begins with `#`"
+            );
+            ("malformed", words)
+        })
+    }
 }
 
 /// One line that no reader understands.
@@ -68,6 +97,8 @@ fn line(number: u32, raw: &str) -> Result<Option<Line>, Problem> {
     let value = value.map(|value| if is_bsd(name) { without_comment(value) } else { numbers_of(value) });
     let inner = value.filter(|_| is_bsd(name)).and_then(without_marks);
     let (quoted, value) = (inner.is_some(), inner.or(value));
+    let alone = value.filter(|_| is_bsd(name)).and_then(number_before_words);
+    let (words_behind, value) = (alone.is_some(), alone.or(value));
     if name.is_empty() {
         return Err(wrong(text, "no name before the `=`"));
     }
@@ -86,7 +117,10 @@ fn line(number: u32, raw: &str) -> Result<Option<Line>, Problem> {
         value: value.map(str::to_owned),
         may_fail,
         pattern: name.contains(['*', '?', '[']),
-        spaced: quoted || body.split_once('=').is_some_and(|(name, value)| is_spaced(name, value)),
+        form: Form {
+            spaced: quoted || body.split_once('=').is_some_and(|(name, value)| is_spaced(name, value)),
+            words_behind,
+        },
     }))
 }
 
@@ -106,6 +140,13 @@ fn without_marks(value: &str) -> Option<&str> {
     ['"', '\''].into_iter().find_map(|mark| value.strip_prefix(mark)?.strip_suffix(mark))
 }
 
+/// The number that words follow, as in `10000 (default 65000)`. Several numbers are a value.
+fn number_before_words(value: &str) -> Option<&str> {
+    let (number, behind) = value.split_once(char::is_whitespace)?;
+    let is_number = |word: &str| crate::value::number(word).is_some();
+    (is_number(number) && behind.split_whitespace().next().is_some_and(|word| !is_number(word))).then_some(number)
+}
+
 /// Numbers without a comment behind them: Linux reads as many as a setting has and leaves the rest (`proc_get_long`, seen on 6.18). What
 /// is a name is taken whole, comment and all, and refused.
 fn numbers_of(value: &str) -> &str {
@@ -122,14 +163,6 @@ fn numbers_of(value: &str) -> &str {
 /// Whether blanks stand between a name, its `=` and its value.
 pub(crate) fn is_spaced(name: &str, value: &str) -> bool {
     name.ends_with(char::is_whitespace) || value.starts_with(char::is_whitespace)
-}
-
-/// What becomes of a line with blanks around its `=`, or its value in quotation marks, on a version that hands sysctl(8) the
-/// first word of it.
-pub(crate) fn first_word_alone(name: &str, platform: &Platform) -> String {
-    format!(
-        "sets nothing on {platform}: its /etc/rc.d/sysctl hands sysctl(8) the first word of a line as it stands, so blanks around the `=` leave {name} without a value, and quotation marks become a part of it"
-    )
 }
 
 /// The column at which `part`, a slice of `whole`, begins.
@@ -317,6 +350,20 @@ mod tests {
     }
 
     #[test]
+    fn words_behind_a_number_are_no_part_of_it() {
+        for (line, value, words_behind) in [
+            ("net.inet.tcp.keepidle=10000 (default 65000)", "10000", true),
+            ("net.inet.tcp.msl=0x400 ms", "0x400", true),
+            ("net.inet.tcp.keepidle=10000 # (default 65000)", "10000", false),
+            ("kern.x=1 2", "1 2", false),
+            ("kern.hostname=two words", "two words", false),
+        ] {
+            let found = parse(line).0.remove(0);
+            assert_eq!((found.value.as_deref(), found.form.words_behind), (Some(value), words_behind), "{line}");
+        }
+    }
+
+    #[test]
     fn a_name_alone_is_taken_out_of_patterns() {
         let excluded = Line {
             number: 1,
@@ -324,7 +371,7 @@ mod tests {
             value: None,
             may_fail: true,
             pattern: false,
-            spaced: false,
+            form: Form::default(),
         };
         assert_eq!(parse("-net.ipv4.conf.eth0.rp_filter").0, [excluded]);
     }

@@ -46,6 +46,12 @@ pub enum MeasureError {
         /// The address.
         peer: SocketAddr,
     },
+    /// The same, of an iperf 2 server.
+    #[error("connecting to {peer}: refused; start `iperf -s` there (iperf 2), or `fullpipe serve -p {}`, or check the port", peer.port())]
+    NoIperf2 {
+        /// The address.
+        peer: SocketAddr,
+    },
     /// The peer did not answer in time.
     #[error("{operation} with {peer}: no answer within {} s", .after.as_secs_f64())]
     Timeout {
@@ -275,7 +281,7 @@ impl MeasureError {
             Self::BadSpec { .. } => "bad_spec",
             Self::UnknownName { .. } => "unknown_name",
             Self::Unreachable { .. } => "unreachable",
-            Self::Refused { .. } => "refused",
+            Self::Refused { .. } | Self::NoIperf2 { .. } => "refused",
             Self::Timeout { .. } | Self::LookupTimeout { .. } => "timeout",
             Self::Busy { .. } => "busy",
             Self::OneTest { .. } => "one_test",
@@ -440,5 +446,10 @@ mod tests {
             "connecting to 192.0.2.1:5201: refused; start `fullpipe serve` there, or check the port"
         );
         assert_eq!(error.fault(), Fault::Peer);
+        let peer = "192.0.2.1:5001".parse().unwrap();
+        assert_eq!(
+            MeasureError::NoIperf2 { peer }.to_string(),
+            "connecting to 192.0.2.1:5001: refused; start `iperf -s` there (iperf 2), or `fullpipe serve -p 5001`, or check the port"
+        );
     }
 }

@@ -162,9 +162,9 @@ impl DirectionMeasurement {
     }
 }
 
-#[cfg(test)]
 impl DirectionMeasurement {
-    pub(crate) fn nothing(direction: Direction) -> Self {
+    /// Of which nothing is known yet.
+    pub const fn nothing(direction: Direction) -> Self {
         Self {
             direction,
             omitted_us: Micros::ZERO,

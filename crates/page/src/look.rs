@@ -119,6 +119,7 @@ fn tell_files(captures: &Captures, list: &mut CaptureList) {
             | Error::Read { name, .. }
             | Error::Decompress { name, .. }
             | Error::Packed { name, .. }
+            | Error::LongWindow { name }
             | Error::NotACapture { name, .. } => clean(name).into_owned(),
         };
         whole(list, name, error);

@@ -195,22 +195,8 @@ mod tests {
         let idle = fullpipe_diagnose::RttSummary { min_us: us(11), p50_us: us(14), count: 5 };
         let sample = fullpipe_diagnose::SenderSample { min_rtt_us: Some(us(6)), ..Default::default() };
         let transfer = Transfer { idle_rtt: Some(idle), sender_samples: vec![sample], ..Transfer::default() };
-        let measured = DirectionMeasurement {
-            direction: fullpipe_measure::Direction::Up,
-            omitted_us: Micros::ZERO,
-            bytes: Bytes::ZERO,
-            seconds: 0.0,
-            rate_bps: None,
-            steady_bps: None,
-            retransmits: None,
-            idle_rtt: Some(idle),
-            loaded_rtt: None,
-            kernel_mtu: None,
-            datagrams: None,
-            datagram_series: Vec::new(),
-            transfers: vec![transfer],
-            counted: Vec::new(),
-        };
+        let nothing = DirectionMeasurement::nothing(fullpipe_measure::Direction::Up);
+        let measured = DirectionMeasurement { idle_rtt: Some(idle), transfers: vec![transfer], ..nothing };
         let names = Names { client: "a".to_owned(), server: "b".to_owned() };
         let judged = direction(measured, &names, None);
         assert_eq!(judged.rtt_us, Some(us(6)));

@@ -125,6 +125,7 @@ fn ingest(error: &fullpipe_ingest::Error) -> Exit {
             }
         }
         fullpipe_ingest::Error::Decompress { .. }
+        | fullpipe_ingest::Error::LongWindow { .. }
         | fullpipe_ingest::Error::Packed { .. }
         | fullpipe_ingest::Error::NotACapture { .. } => Exit::InputInvalid,
     }
@@ -216,7 +217,7 @@ fn measure(error: &MeasureError) -> Exit {
         MeasureError::UnknownName { .. } | MeasureError::LookupTimeout { .. } => Exit::NameUnknown,
         MeasureError::Unreachable { source, .. } => permission_or(source, Exit::Unreachable),
         MeasureError::Timeout { .. } => Exit::Unreachable,
-        MeasureError::Refused { .. } | MeasureError::OneTest { .. } => Exit::Refused,
+        MeasureError::Refused { .. } | MeasureError::NoIperf2 { .. } | MeasureError::OneTest { .. } => Exit::Refused,
         MeasureError::Busy { .. } => Exit::Busy,
         MeasureError::NotAServer { .. } | MeasureError::BadMessage { .. } | MeasureError::TooLarge { .. } => {
             Exit::NotAServer

@@ -74,7 +74,7 @@ pub struct LintRequest {
 impl LintRequest {
     /// Notes what a file of the same machine sets.
     pub fn add_beside(&mut self, steps: &[Step]) {
-        self.beside.extend(together(steps));
+        self.beside.extend(together(steps, self.platform.as_ref()));
     }
 }
 
@@ -95,8 +95,8 @@ struct Setting<'a> {
     at_start: bool,
     /// The socket that it is about.
     socket: Option<&'a str>,
-    /// Whether it stands in a sysctl.conf with blanks around its `=` or in quotation marks.
-    spaced: bool,
+    /// Why the line sets nothing as it is written, with the rule's name.
+    sets_nothing: Option<&'a (&'static str, String)>,
 }
 
 /// How many lines of one setting are looked back on, and how many calls around one.
@@ -161,12 +161,13 @@ pub fn lint_steps(
         findings.push(finding(1, Level::Note, "platform-assumed", words));
     }
     let mut all = request.beside.clone();
-    all.extend(together(steps));
+    all.extend(together(steps, Some(&platform)));
     let mut seen: BTreeMap<&Address, Vec<(&Step, &str)>> = BTreeMap::new();
     for step in steps {
         match &step.action {
             Action::Set(knob, value) => {
                 let platform = &platform;
+                let sets_nothing = step.sets_nothing(platform);
                 let setting = Setting {
                     line: step.line,
                     knob,
@@ -178,9 +179,13 @@ pub fn lint_steps(
                     steps,
                     at_start,
                     socket: step.socket.as_deref(),
-                    spaced: step.spaced,
+                    sets_nothing: sets_nothing.as_ref(),
                 };
                 let mut found = judge(&setting);
+                if sets_nothing.is_some() {
+                    findings.extend(found.into_iter().map(|finding| about(finding, knob)));
+                    continue;
+                }
                 let before = seen.entry(knob).or_default();
                 // Of two branches a machine takes one.
                 let earlier =
@@ -264,9 +269,13 @@ fn platform_of(family: Option<Family>, steps: &[Step]) -> Platform {
     Platform { family, version: newest.unwrap_or_else(|| NEWEST.to_owned()) }
 }
 
-fn together(steps: &[Step]) -> BTreeMap<Address, String> {
+/// What steps set together on a platform; where it is not known, every line counts.
+fn together(steps: &[Step], platform: Option<&Platform>) -> BTreeMap<Address, String> {
     let sets = steps.iter().filter_map(|step| match &step.action {
-        Action::Set(knob, value) => Some((knob.clone(), value.clone())),
+        Action::Set(knob, value) => {
+            let sets = platform.is_none_or(|platform| step.sets_nothing(platform).is_none());
+            sets.then(|| (knob.clone(), value.clone()))
+        }
         _ => None,
     });
     sets.collect()
@@ -310,7 +319,7 @@ fn judge(setting: &Setting<'_>) -> Vec<Finding> {
         Address::Registry { value, .. } => shown(value),
         knob => shown(&knob.to_string()),
     };
-    if let Some(nothing) = rules::first_word_alone(setting) {
+    if let Some(nothing) = rules::sets_nothing(setting) {
         return vec![nothing];
     }
     if let Some(module) = rules::module(setting) {
@@ -434,9 +443,9 @@ impl Setting<'_> {
         Some(self.catalogue.at(knob, &self.platform.version)?.1)
     }
 
-    /// The value that this version starts with, where the catalogue knows it as a number.
+    /// The value that this version starts with, where the catalogue knows it as a number: the first of several.
     fn default_of(&self, knob: &Address) -> Option<u64> {
-        self.span_of(knob)?.default.parse().ok()
+        self.span_of(knob)?.default.split(';').next()?.trim().parse().ok()
     }
 
     /// The window or buffer that fills the path, with room for one round of loss recovery.

@@ -18,7 +18,6 @@ use crate::{
         sizing::meant_as_bytes,
         templates::FAST,
     },
-    sysctl_conf,
     value::three,
 };
 
@@ -111,14 +110,10 @@ pub(super) fn wrong_file(setting: &Setting<'_>) -> Option<Finding> {
     Some(setting.warning("no-tunable", words, Some(fix)))
 }
 
-/// A line of sysctl.conf that sets nothing, because its version reads it to the first blank.
-pub(super) fn first_word_alone(setting: &Setting<'_>) -> Option<Finding> {
-    let Address::Sysctl(name) = setting.knob else { return None };
-    if !setting.spaced || !setting.catalogue.reads_first_word(&setting.platform.version) {
-        return None;
-    }
-    let words = sysctl_conf::first_word_alone(name, setting.platform);
-    Some(setting.error("blanks", words, Some(format!("{name}={}", shown(setting.value)))))
+/// A line of sysctl.conf that sets nothing, as its version reads it.
+pub(super) fn sets_nothing(setting: &Setting<'_>) -> Option<Finding> {
+    let (rule, words) = setting.sets_nothing?;
+    Some(setting.error(rule, words.clone(), Some(format!("{}={}", setting.knob, shown(setting.value)))))
 }
 
 /// A registry value that Windows reads under another key of TCP than the one that the recipe names.
@@ -186,7 +181,7 @@ fn sysctl(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
     match name {
         "net.ipv4.tcp_timestamps" if off => vec![setting.warning(
             "harmful",
-            "saves 12 bytes a segment and gives up protection against wrapped sequence numbers, which wrap in 34 s at 1 Gbit/s".to_owned(),
+            format!("saves 12 bytes a segment and gives up protection against wrapped sequence numbers, which wrap in {}", wraps(setting)),
             Some(format!("{name} = 1")),
         )],
         "net.ipv4.tcp_tw_recycle" if !off => vec![setting.error(
@@ -219,7 +214,7 @@ fn sysctl(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
             format!("{value} retransmissions are over in less than the 100 s that RFC 1122 (4.2.3.5) asks for: connections are dropped in outages that they would survive; the kernel's document says 8 at least"),
             Some(format!("{name} = 15")),
         )],
-        "net.ipv4.tcp_syn_retries" => few_syns(setting).into_iter().collect(),
+        "net.ipv4.tcp_syn_retries" => syns(setting).into_iter().collect(),
         "net.inet.tcp.initcwnd_segments" => large_start(setting).into_iter().collect(),
         "net.inet.tcp.abc_l_var" if number(value).is_some_and(|n| n > 2) => vec![setting.warning(
             "harmful",
@@ -233,6 +228,7 @@ fn sysctl(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
             let words = format!("macOS refuses socket buffers above {}", Bytes::new(bsd::MACOS_LARGEST));
             vec![setting.error("out-of-range", words, Some(format!("{name}={}", bsd::MACOS_LARGEST)))]
         }
+        "kern.ipc.maxsockbuf" if setting.platform.family == Family::FreeBsd => ceiling(setting).into_iter().collect(),
         "net.inet.tcp.tso" if off => no_tso(setting).into_iter().collect(),
         "net.ipv4.tcp_rmem" | "net.ipv4.tcp_wmem" => linux_buffers(setting, name),
         "net.core.rmem_max" | "net.core.wmem_max" => {
@@ -342,14 +338,43 @@ pub(super) fn large_start(setting: &Setting<'_>) -> Option<Finding> {
     Some(setting.note("above-usual", words))
 }
 
-/// Too few SYNs to reach a peer that is away for a moment: the first waits a second, each further one twice as long.
-fn few_syns(setting: &Setting<'_>) -> Option<Finding> {
-    let retries = number(setting.value).filter(|retries| *retries < 3)?;
-    let seconds = (2_u64 << retries) - 1;
+/// How long connect() tries on Linux, and whether a peer that is away for a moment is never reached.
+fn syns(setting: &Setting<'_>) -> Option<Finding> {
+    let retries = number(setting.value)?;
+    let seconds = gives_up_after(setting, retries);
+    if retries >= 3 {
+        let words = format!("how often a SYN is retransmitted: connect() gives up after {seconds} s");
+        return Some(finding(setting.line, Level::Ok, "fine", words));
+    }
+    let usual = setting
+        .default_of(setting.knob)
+        .map_or_else(String::new, |usual| format!(" instead of {} s", gives_up_after(setting, usual)));
     let words = format!(
-        "connect() gives up after about {seconds} s instead of 131 s: a peer that is away for a moment is never reached, and no transfer is faster"
+        "connect() gives up after about {seconds} s{usual}: a peer that is away for a moment is never reached, and no transfer is faster"
     );
     Some(setting.note("no-gain", words))
+}
+
+/// The seconds after which Linux' connect() gives up: the first timeout is a second, each further one twice as long, up to two
+/// minutes. From 6.5 on as many as `tcp_syn_linear_timeouts` come first, a second each, which `tcp_syn_retries` doesn't count
+/// (`tcp_write_timeout` and `tcp_retransmit_timer` in net/ipv4/tcp_timer.c).
+fn gives_up_after(setting: &Setting<'_>, retries: u64) -> u64 {
+    const LONGEST: u64 = 120;
+    const MOST: u64 = 127;
+    let linear = Address::sysctl("net.ipv4.tcp_syn_linear_timeouts");
+    let given = setting.all.get(&linear).and_then(|text| number(text)).map(|given| given.min(MOST));
+    let has = setting.span_of(&linear).is_some_and(|span| span.honoured != Honoured::Absent);
+    let linear = given.or_else(|| setting.default_of(&linear)).filter(|_| has).unwrap_or(0);
+    let doubled: u64 = (0..=retries.min(MOST)).map(|nth| (1 << nth.min(7)).min(LONGEST)).sum();
+    linear + doubled
+}
+
+/// The time in which sequence numbers wrap at the path's rate.
+fn wraps(setting: &Setting<'_>) -> String {
+    let Some((rate, _)) = setting.path else { return "34 s at 1 Gbit/s".to_owned() };
+    let seconds = (1_u64 << 35) as f64 / rate.bps().max(1) as f64;
+    let digits = usize::from(seconds < 10.0);
+    format!("{seconds:.digits$} s at {rate}")
 }
 
 /// The note on what the processor does instead of the adapter, `why`, where the path is too slow for that to be a limit.
@@ -448,9 +473,10 @@ fn tcp_mem(setting: &Setting<'_>) -> Vec<Finding> {
     vec![setting.note("machine-wide", format!("bounds all TCP sockets together at {bytes} with pages of 4,096 B; the kernel's own value follows the memory"))]
 }
 
+/// Beyond this a socket that nobody uses costs too much.
+const LARGE_INITIAL: u64 = 1 << 20;
+
 fn linux_buffers(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
-    /// Beyond this a socket that nobody uses costs too much.
-    const LARGE_INITIAL: u64 = 1 << 20;
     /// What memory pressure leaves to every socket: more than this is no small matter.
     const LARGE_LEAST: u64 = 1 << 20;
     /// Ten segments of 1,460 B as window are half of it.
@@ -555,41 +581,125 @@ pub(super) fn largest_of(
     })
 }
 
+/// What counts of FreeBSD's kern.ipc.maxsockbuf: a cluster of 2,048 B stands for its mbuf of 256 B, too.
+const fn counts_of(ceiling: u64) -> u64 {
+    ceiling / 9 * 8
+}
+
+/// How far a buffer grows below what the ceiling lets count. From 13.0 on receive buffers grow by halves (`tcp_autorcvbuf`),
+/// and the first step that is refused is the last; before, and for send buffers, the steps are small.
+fn grows_to(setting: &Setting<'_>, name: &str, counts: u64) -> u64 {
+    let step = Address::sysctl("net.inet.tcp.recvbuf_inc");
+    let by_halves = name.ends_with("recvbuf_max")
+        && setting.span_of(&step).is_some_and(|span| span.honoured == Honoured::Absent)
+        && setting.is_automatic();
+    if !by_halves {
+        return counts;
+    }
+    let space = Address::sysctl("net.inet.tcp.recvspace");
+    let given = setting.all.get(&space).and_then(|text| number(text)).or_else(|| setting.default_of(&space));
+    let mut size = given.unwrap_or(0).clamp(4096, counts.max(4096));
+    while size.saturating_add(size / 2) <= counts {
+        size += size / 2;
+    }
+    size
+}
+
+/// FreeBSD's ceiling of all buffers, which fills no path by itself.
+fn ceiling(setting: &Setting<'_>) -> Option<Finding> {
+    let counts = counts_of(number(setting.value)?);
+    let (bdp, wanted) = setting.wanted()?;
+    let (rate, rtt) = setting.path?;
+    if !setting.is_automatic() || counts < bdp.get() {
+        return None;
+    }
+    let short: Vec<(String, u64)> = ["recvbuf_max", "sendbuf_max"]
+        .into_iter()
+        .filter_map(|end| {
+            let knob = Address::sysctl(&format!("net.inet.tcp.{end}"));
+            // One that a line sets is judged there, and a space that holds the path needs no growing.
+            let own = setting.default_of(&knob).filter(|_| !setting.all.contains_key(&knob))?;
+            let space = Address::sysctl(&format!("net.inet.tcp.{}", end.replace("buf_max", "space")));
+            let begins = setting.all.get(&space).and_then(|text| number(text)).unwrap_or(0);
+            (own.max(begins) < bdp.get()).then(|| (knob.to_string(), own))
+        })
+        .collect();
+    let (_, own) = short.first()?;
+    let names: Vec<&str> = short.iter().map(|(name, _)| name.as_str()).collect();
+    let lines: Vec<String> = names.iter().map(|name| format!("{name}={}", wanted.get().min(counts))).collect();
+    let words = format!(
+        "bounds what buffers may be; automatic sizing ends at {}, {} by default, which no line raises, and {rate} x {rtt} / 8 = {bdp} must be in flight",
+        names.join(" and "),
+        Bytes::new(*own)
+    );
+    Some(Finding { fix: Some(lines.join(", ")), ..setting.note("not-automatic", words) })
+}
+
 fn freebsd_space(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
     let Some(bytes) = number(setting.value) else { return vec![malformed(setting, "a size in bytes")] };
     let knob = Address::sysctl("kern.ipc.maxsockbuf");
     let given = setting.all.get(&knob).and_then(|text| number(text));
     let ceiling = given.or_else(|| setting.default_of(&knob));
+    let grows = name.ends_with("buf_max");
+    // A release sets its maxima to its ceiling, which is no fault of a line that says the same.
+    let is_own = given.is_none() && setting.default_of(setting.knob) == Some(bytes);
+    let line = |bytes: u64| format!("{name}={bytes}");
+    let needed = |bytes: u64| Bytes::new(bytes.saturating_mul(9).div_ceil(8)).round_up_to(4096).get();
     if let Some(ceiling) = ceiling.filter(|ceiling| u128::from(bytes) * 9 > u128::from(*ceiling) * 8) {
+        let counts = counts_of(ceiling);
+        let reached = grows_to(setting, name, counts);
+        if grows && is_own {
+            let both = |bytes: u64| format!("{}, after kern.ipc.maxsockbuf={}", line(bytes), needed(bytes));
+            return largest_of(setting, Bytes::new(reached), 1, both).into_iter().collect();
+        }
         let sure = given.is_some() || setting.span_of(&knob).is_some_and(|span| span.confirmed);
-        let needed = Bytes::new(bytes.saturating_mul(9).div_ceil(8)).round_up_to(4096);
         let whose = match (given, sure) {
             (Some(_), _) => "",
             (None, true) => ", this version's default, which no line raises",
             (None, false) => ", this version's default (unverified), which no line raises",
         };
-        let effect =
-            if name.ends_with("buf_max") { "buffers stop growing below it" } else { "new sockets fail with ENOBUFS" };
-        let found = setting.error(
-            "conflicts-with",
-            format!(
-                "{name} is more than 8/9 of kern.ipc.maxsockbuf = {ceiling}{whose}: mbufs are counted, too, so {} count, and {effect}",
-                Bytes::new(ceiling / 9 * 8)
-            ),
-            Some(format!("kern.ipc.maxsockbuf={}, before this line", needed.get())),
+        let ends = format!("buffers stop growing at {}", Bytes::new(reached));
+        let fills = setting.wanted().map(|(bdp, _)| bdp.get() <= reached);
+        let (effect, enough) = match fills {
+            _ if !grows => ("new sockets fail with ENOBUFS".to_owned(), false),
+            Some(true) => (format!("{ends}, enough for this path"), true),
+            Some(false) => (ends, false),
+            None => (ends, bytes <= ceiling),
+        };
+        let words = format!(
+            "{name} is more than 8/9 of kern.ipc.maxsockbuf = {ceiling}{whose}: mbufs are counted, too, so {} count, and {effect}",
+            Bytes::new(counts)
         );
-        return vec![Finding { level: if sure { Level::Error } else { Level::Warning }, ..found }];
+        let fix = Some(format!("kern.ipc.maxsockbuf={}, before this line", needed(bytes)));
+        let level = match (enough, sure) {
+            (true, _) => Level::Note,
+            (false, true) => Level::Error,
+            (false, false) => Level::Warning,
+        };
+        return vec![Finding { level, ..setting.error("conflicts-with", words, fix) }];
     }
     // Where buffers grow by themselves, a space is only where they begin, and no path has to fit into it.
     if let Some(way) = name.strip_suffix("space").filter(|_| setting.is_automatic()) {
         let switch = Address::sysctl(&format!("{way}buf_auto"));
         let off = setting.all.get(&switch).is_some_and(|value| value.trim() == "0");
+        if !off && bytes > LARGE_INITIAL {
+            let largest = Address::sysctl(&format!("{way}buf_max"));
+            let wanted = setting.wanted().map_or(bytes, |(_, wanted)| wanted.get());
+            let fits = ceiling.is_none_or(|ceiling| wanted <= counts_of(ceiling));
+            let after = if fits { String::new() } else { format!(", after kern.ipc.maxsockbuf={}", needed(wanted)) };
+            let words = format!(
+                "every socket starts with {}; it need not fill a path, {largest} does, up to which buffers grow by themselves",
+                Bytes::new(bytes)
+            );
+            let fix = Some(format!("delete the line, and {largest}={wanted}{after}"));
+            return vec![setting.warning("large-initial", words, fix)];
+        }
         let fits = setting.wanted().is_none_or(|(bdp, _)| Bytes::new(bytes) < bdp);
         if !off && fits {
             return Vec::new();
         }
     }
-    largest_of(setting, Bytes::new(bytes), 1, |bytes| format!("{name}={bytes}")).into_iter().collect()
+    largest_of(setting, Bytes::new(bytes), 1, line).into_iter().collect()
 }
 
 /// The MTU of an interface, or the frames of its driver.

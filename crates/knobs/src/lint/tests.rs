@@ -916,3 +916,162 @@ fn what_clrsockoption_does_is_not_what_setsockoption_does() {
     assert!(words.iter().any(|words| words.contains("Nagle's algorithm on again")), "{words:?}");
     assert!(words.iter().any(|words| words.contains("lets go")), "{words:?}");
 }
+
+/// What a finding of a rule says of the line that has it.
+fn says(kind: Kind, text: &str, platform: &str, path: Option<(&str, &str)>, rule: &str) -> Option<(Level, String)> {
+    let request = LintRequest {
+        platform: Some(platform.parse().unwrap()),
+        path: path.map(|(rate, rtt)| (rate.parse().unwrap(), rtt.parse().unwrap())),
+        ..LintRequest::default()
+    };
+    let found = lint(kind, text, &request).into_iter().find(|finding| finding.rule == rule)?;
+    Some((found.level, found.message))
+}
+
+#[test]
+fn a_ceiling_of_freebsd_alone_fills_no_path() {
+    let path = Some(("10G", "20ms"));
+    let of = |text: &str, platform: &str| says(Kind::Sysctl, text, platform, path, "not-automatic");
+    let (level, words) = of("kern.ipc.maxsockbuf=614400000\n", "freebsd-13.2").unwrap();
+    assert!(level == Level::Note && words.contains("recvbuf_max and net.inet.tcp.sendbuf_max"), "{words}");
+    let raised = "kern.ipc.maxsockbuf=614400000\nnet.inet.tcp.recvbuf_max=67108864\n";
+    let (_, words) = of(raised, "freebsd-13.2").unwrap();
+    assert!(words.contains("sendbuf_max") && !words.contains("recvbuf_max"), "{words}");
+    let both = format!("{raised}net.inet.tcp.sendbuf_max=67108864\n");
+    assert_eq!(of(&both, "freebsd-13.2"), None);
+    // Before 7.0 nothing is automatic, and a slow path needs no more than the defaults.
+    assert_eq!(of("kern.ipc.maxsockbuf=614400000\n", "freebsd-6.2"), None);
+    let slow = Some(("10M", "20ms"));
+    assert_eq!(says(Kind::Sysctl, "kern.ipc.maxsockbuf=614400000\n", "freebsd-13.2", slow, "not-automatic"), None);
+}
+
+#[test]
+fn a_space_of_megabytes_is_no_way_to_fill_a_path_where_buffers_grow() {
+    let text = "kern.ipc.maxsockbuf=16777216\nnet.inet.tcp.sendspace=12582912\nnet.inet.tcp.recvspace=12582912\n";
+    let path = Some(("1G", "100ms"));
+    let found = judged(Kind::Sysctl, text, "freebsd-13.2", path);
+    let large = |line| (line, Level::Warning, "large-initial".to_owned());
+    assert_eq!(found, [(1, Level::Ok, "fine".to_owned()), large(2), large(3)]);
+    // Without automatic sizing it is the only way.
+    let fixed = format!("{text}net.inet.tcp.recvbuf_auto=0\n");
+    assert!(!judged(Kind::Sysctl, &fixed, "freebsd-13.2", path).contains(&large(3)));
+    assert!(!judged(Kind::Sysctl, text, "freebsd-6.2", path).contains(&large(2)));
+}
+
+#[test]
+fn maxima_above_what_counts_are_an_error_only_where_the_path_loses_by_it() {
+    let text = "kern.ipc.maxsockbuf=16777216\nnet.inet.tcp.recvbuf_max=16777216\nnet.inet.tcp.sendbuf_max=16777216\n";
+    let levels = |path: Option<(&str, &str)>| {
+        let found = judged(Kind::Sysctl, text, "freebsd-13.2", path);
+        let conflicts = found.into_iter().filter(|(_, _, rule)| rule == "conflicts-with");
+        conflicts.map(|(line, level, _)| (line, level)).collect::<Vec<_>>()
+    };
+    // By halves 65,536 B come to 12.76 MB, the next step is above 14.9.
+    assert_eq!(levels(Some(("1G", "100ms"))), [(2, Level::Note), (3, Level::Note)]);
+    assert_eq!(levels(Some(("1.1G", "100ms"))), [(2, Level::Error), (3, Level::Note)]);
+    assert_eq!(levels(Some(("1.3G", "100ms"))), [(2, Level::Error), (3, Level::Error)]);
+    assert_eq!(levels(None), [(2, Level::Note), (3, Level::Note)]);
+    let far_above = "kern.ipc.maxsockbuf=4194304\nnet.inet.tcp.recvbuf_max=16777216\n";
+    let (level, _) = says(Kind::Sysctl, far_above, "freebsd-13.2", None, "conflicts-with").unwrap();
+    assert_eq!(level, Level::Error);
+}
+
+#[test]
+fn a_systems_own_maximum_is_no_fault_but_may_be_too_small() {
+    let line = "net.inet.tcp.recvbuf_max=2097152\n";
+    assert_eq!(checked(Kind::Sysctl, line, "freebsd-13.2"), (Level::Ok, "fine".to_owned()));
+    let (level, words) = says(Kind::Sysctl, line, "freebsd-13.2", Some(("10G", "20ms")), "too-small").unwrap();
+    assert!(level == Level::Warning && words.contains("25"), "{words}");
+    let found = judged(Kind::Sysctl, line, "freebsd-13.2", Some(("100M", "20ms")));
+    assert_eq!(found, [(1, Level::Ok, "fine".to_owned())]);
+    // Another line's ceiling is another thing.
+    let below = "kern.ipc.maxsockbuf=1048576\nnet.inet.tcp.recvbuf_max=2097152\n";
+    let (level, _) = says(Kind::Sysctl, below, "freebsd-13.2", None, "conflicts-with").unwrap();
+    assert_eq!(level, Level::Error);
+}
+
+#[test]
+fn words_behind_a_number_are_refused_and_set_nothing() {
+    let text =
+        "net.inet.tcp.keepidle=65000\nnet.inet.tcp.keepidle=10000 (default 65000)\nnet.inet.tcp.nobody=1 (default 2)\n";
+    let found = judged(Kind::Sysctl, text, "freebsd-13.2", None);
+    let of =
+        |wanted: u32| found.iter().filter(move |one| one.0 == wanted).map(|(_, level, rule)| (*level, rule.as_str()));
+    assert_eq!(of(2).collect::<Vec<_>>(), [(Level::Error, "malformed")], "{found:?}");
+    assert_eq!(of(3).collect::<Vec<_>>(), [(Level::Error, "malformed")], "{found:?}");
+    // No other line is judged by such a value.
+    let text = "kern.ipc.maxsockbuf=16777216 (default 2097152)\nnet.inet.tcp.recvspace=4194304\n";
+    let (level, _) = says(Kind::Sysctl, text, "freebsd-13.2", None, "conflicts-with").unwrap();
+    assert_eq!(level, Level::Error);
+    // Before 10.1 the first word of a line is all that sysctl(8) gets.
+    assert!(judged(Kind::Sysctl, text, "freebsd-9.3", None).iter().all(|(_, _, rule)| rule != "malformed"));
+}
+
+#[test]
+fn connecting_gives_up_after_the_time_that_is_set() {
+    for (text, platform, seconds) in [
+        ("net.ipv4.tcp_syn_retries = 3\n", "linux-6.1", 15),
+        ("net.ipv4.tcp_syn_retries = 6\n", "linux-6.1", 127),
+        ("net.ipv4.tcp_syn_retries = 8\n", "linux-6.1", 367),
+        ("net.ipv4.tcp_syn_retries = 3\n", "linux-6.18", 19),
+        ("net.ipv4.tcp_syn_retries = 6\n", "linux-6.18", 131),
+        ("net.ipv4.tcp_syn_retries = 3\nnet.ipv4.tcp_syn_linear_timeouts = 0\n", "linux-6.18", 15),
+        ("net.ipv4.tcp_syn_retries = 3\nnet.ipv4.tcp_syn_linear_timeouts = 9\n", "linux-6.1", 15),
+    ] {
+        let (level, words) = says(Kind::Sysctl, text, platform, None, "fine").unwrap();
+        assert!(level == Level::Ok && words.contains(&format!("after {seconds} s")), "{text} {platform}: {words}");
+    }
+    let (_, words) = says(Kind::Sysctl, "net.ipv4.tcp_syn_retries = 1\n", "linux-6.1", None, "no-gain").unwrap();
+    assert!(words.contains("after about 3 s instead of 127 s"), "{words}");
+}
+
+#[test]
+fn few_retransmissions_harm_on_windows_too() {
+    let of = |times: u32| {
+        let line = format!(
+            "reg add HKLM\\SYSTEM\\CurrentControlSet\\Services\\Tcpip\\Parameters /v TcpMaxDataRetransmissions /t REG_DWORD /d {times}"
+        );
+        checked(Kind::Batch, &line, "windows-11")
+    };
+    for times in [0, 1, 3, 4] {
+        assert_eq!(of(times), (Level::Warning, "harmful".to_owned()), "{times}");
+    }
+    assert_eq!(of(5).0, Level::Ok);
+    assert_eq!(of(7).0, Level::Ok);
+}
+
+#[test]
+fn a_first_timeout_above_the_versions_own_harms() {
+    let netsh = "netsh int tcp set global initialrto=3000";
+    let shell = "Set-NetTCPSetting -SettingName InternetCustom -InitialRtoMs 3000";
+    assert_eq!(checked(Kind::Batch, netsh, "windows-11"), (Level::Warning, "harmful".to_owned()));
+    let found = judged(Kind::PowerShell, shell, "windows-11", None);
+    assert!(found.contains(&(1, Level::Warning, "harmful".to_owned())), "{found:?}");
+    assert_eq!(checked(Kind::Batch, netsh, "windows-8.1").0, Level::Ok);
+    assert_eq!(checked(Kind::Batch, &netsh.replace("3000", "1000"), "windows-11").0, Level::Ok);
+}
+
+#[test]
+fn scaling_heuristics_get_one_answer_by_either_command() {
+    for platform in ["windows-8.1", "windows-10", "windows-2019", "windows-2022", "windows-11"] {
+        for value in ["disabled", "enabled"] {
+            let netsh = checked(Kind::Batch, &format!("netsh int tcp set heuristics {value}"), platform);
+            let shell = format!("Set-NetTCPSetting -SettingName InternetCustom -ScalingHeuristics {value}");
+            assert_eq!(checked(Kind::PowerShell, &shell, platform), netsh, "{platform} {value}");
+            assert_eq!(netsh, (Level::Warning, "does-nothing".to_owned()));
+        }
+    }
+}
+
+#[test]
+fn sequence_numbers_wrap_at_the_rate_of_the_path() {
+    let line = "net.ipv4.tcp_timestamps = 0\n";
+    for (path, words) in [
+        (None, "wrap in 34 s at 1 Gbit/s"),
+        (Some(("10G", "20ms")), "wrap in 3.4 s at 10.0 Gbit/s"),
+        (Some(("100M", "20ms")), "wrap in 344 s at 100 Mbit/s"),
+    ] {
+        let (_, said) = says(Kind::Sysctl, line, "linux-6.18", path, "harmful").unwrap();
+        assert!(said.ends_with(words), "{said}");
+    }
+}

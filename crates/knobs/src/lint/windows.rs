@@ -34,6 +34,7 @@ pub(super) fn registry(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
         "tcpwindowsize" | "globalmaxtcpwindowsize" => fixed_window(setting, name, value),
         "mtu" => packet_size(setting, "mtu"),
         "disabletaskoffload" if value.is_some_and(|value| value != 0) => vec![no_offload(setting)],
+        "tcpmaxdataretransmissions" => soon_given_up(setting, value).into_iter().collect(),
         "nonbesteffortlimit" => {
             vec![setting.note(
                 "does-nothing",
@@ -42,6 +43,19 @@ pub(super) fn registry(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
         }
         _ => Vec::new(),
     }
+}
+
+/// Fewer retransmissions than Windows' own five: the timeout doubles each time.
+fn soon_given_up(setting: &Setting<'_>, value: Option<u64>) -> Option<Finding> {
+    const USUAL: u64 = 5;
+    let times = value.filter(|times| *times < USUAL)?;
+    let seconds = |times: u64| 0.3 * (2_u64 << times).saturating_sub(1) as f64;
+    let words = format!(
+        "a connection is dropped after {times} retransmissions, with the least timeout of 300 ms in {:.0} s, instead of {USUAL} in {:.0} s by default, where RFC 1122 (4.2.3.5) asks for 100 s: it does not survive a short outage. Old security baselines ask for 3, against peers that never acknowledge",
+        seconds(times).max(1.0),
+        seconds(USUAL)
+    );
+    Some(setting.warning("harmful", words, Some("delete the line: the default is 5".to_owned())))
 }
 
 fn no_offload(setting: &Setting<'_>) -> Finding {
@@ -199,7 +213,7 @@ pub(super) fn netsh(setting: &Setting<'_>, parameter: &str) -> Vec<Finding> {
             "outdated",
             "TCP Chimney is deprecated, and Microsoft says not to use it: connections that an adapter handles can do less than the system's own".to_owned(),
         )],
-        ("initialrto", _) => early_syns(setting, &value).into_iter().collect(),
+        ("initialrto", _) => first_timeout(setting, &value).into_iter().collect(),
         ("hystart", "disabled") => vec![setting.warning(
             "harmful",
             "without HyStart slow start ends with a queue that overflows: the first losses of a connection are many (RFC 9406)".to_owned(),
@@ -334,7 +348,7 @@ pub(super) fn template_parameter(setting: &Setting<'_>, template: &str, paramete
         "minrtoms" => bounds(20, 300, 10).or_else(|| short_timeout(setting, template, &value)),
         "initialcongestionwindowmss" => bounds(2, 64, 2).or_else(|| large_start(setting)),
         "delayedacktimeoutms" => bounds(10, 600, 10),
-        "initialrtoms" => bounds(300, 3000, 10).or_else(|| early_syns(setting, &value)),
+        "initialrtoms" => bounds(300, 3000, 10).or_else(|| first_timeout(setting, &value)),
         "cwndrestart" if value == "true" => Some(setting.note(
             "slower-after-idle",
             "after a pause of a retransmission timeout the congestion window starts anew, as RFC 5681 (4.1) asks for: connections with pauses take the round trips of slow start again each time".to_owned(),
@@ -373,9 +387,16 @@ fn short_timeout(setting: &Setting<'_>, template: &str, value: &str) -> Option<F
     Some(setting.warning("harmful", words, Some("300, the default of Internet".to_owned())))
 }
 
-/// A timeout for SYNs below the second of RFC 6298 (2.1).
-fn early_syns(setting: &Setting<'_>, value: &str) -> Option<Finding> {
-    let ms = number(value).filter(|ms| *ms < 1000)?;
+/// A timeout for SYNs other than the second of RFC 6298 (2.1).
+fn first_timeout(setting: &Setting<'_>, value: &str) -> Option<Finding> {
+    let ms = number(value)?;
+    if ms >= 1000 {
+        let usual = setting.default_of(setting.knob).filter(|usual| ms > *usual)?;
+        let words = format!(
+            "a lost SYN is sent again after {ms} ms only, and after {usual} ms by default (RFC 6298, 2.1: a second): such a connection opens later, and none opens sooner"
+        );
+        return Some(setting.warning("harmful", words, Some(usual.to_string())));
+    }
     if let Some((_, rtt)) = setting.path.filter(|(_, rtt)| *rtt >= Micros::from_millis(ms)) {
         let words = format!("on a path of {rtt} each SYN is sent again after {ms} ms, before its answer can be here");
         return Some(setting.warning("harmful", words, Some("1000".to_owned())));

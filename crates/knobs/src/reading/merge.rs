@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::{Format, Place, Reading, sheet};
-use crate::{Address, Catalogue, Family, Origin, Platform, Settings, settings::Mbufs, sysctl_conf};
+use crate::{Address, Catalogue, Family, Origin, Platform, Settings, settings::Mbufs};
 
 /// Two places that say different things of one setting.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -162,10 +162,8 @@ impl Merged {
             (Format::ShellFile, knob) if catalogue.is_no_tunable(knob, &platform.version) => Some(format!(
                 "{knob} is no loader tunable on {platform}: the line does nothing there; it belongs into /etc/sysctl.conf"
             )),
-            (Format::SysctlFile, Address::Sysctl(name))
-                if found.spaced && catalogue.reads_first_word(&platform.version) =>
-            {
-                Some(sysctl_conf::first_word_alone(name, platform))
+            (Format::SysctlFile, Address::Sysctl(name)) => {
+                found.form.sets_nothing(name, platform).map(|(_, words)| words)
             }
             _ => None,
         }

@@ -27,6 +27,7 @@ use serde::Serialize;
 use crate::{
     Address, Link, MachineFacts, Platform, recipe,
     settings::{Mbufs, SocketBuffers},
+    sysctl_conf::Form,
 };
 
 pub use merge::{Contradiction, Dead, MergeError, Merged, merge};
@@ -130,9 +131,9 @@ pub struct Found {
     pub value: Option<String>,
     /// Where it stands.
     pub place: Place,
-    /// Whether it stands in a sysctl.conf with blanks around its `=` or in quotation marks.
+    /// How its line of a sysctl.conf is written.
     #[serde(skip)]
-    pub spaced: bool,
+    pub form: Form,
 }
 
 /// What kind of thing is to be said of a line.

@@ -7,6 +7,7 @@ use super::{Format, Found, Place, Reading, Remark, RemarkKind};
 use crate::{
     Address, Catalogue, Family, Knob, Link, MachineFacts, Platform,
     settings::{Mbufs, SocketBuffers},
+    sysctl_conf::Form,
 };
 
 /// How many settings are kept of one file. A machine has a few hundred; only a made file has more.
@@ -71,13 +72,18 @@ impl Sheet {
             return;
         }
         self.at.insert(knob.clone(), self.found.len());
-        self.found.push(Found { knob, value, place, spaced: false });
+        self.found.push(Found { knob, value, place, form: Form::default() });
     }
 
-    /// Notes whether blanks stand around the `=` of the line that tells a setting.
-    pub(super) fn spaced(&mut self, knob: &Address, spaced: bool) {
+    /// Whether a line has told a setting already.
+    pub(super) fn has(&self, knob: &Address) -> bool {
+        self.at.contains_key(knob)
+    }
+
+    /// Notes how the line that tells a setting is written.
+    pub(super) fn form(&mut self, knob: &Address, form: Form) {
         if let Some(found) = self.at.get(knob).and_then(|at| self.found.get_mut(*at)) {
-            found.spaced = spaced;
+            found.form = form;
         }
     }
 

@@ -13,7 +13,15 @@ use crate::{
 /// What `sysctl -a` printed. Lines that begin with no name go on with the value above them (`kern.geom.conftxt`).
 pub(super) fn output(text: &str, sheet: &mut Sheet) {
     let mut begun = false;
+    let whole = text.ends_with('\n');
+    let last = scan::lines(text).last().map_or(0, |(number, _)| number);
     for (line_number, line) in scan::lines(text) {
+        // sysctl ends each line: what stands behind the last line break may be a part of a name or of a value.
+        if !whole && line_number == last {
+            let words = "no line break behind the last line: the output looks cut off, and this value may be, too; where it is whole, end the line";
+            sheet.remark(RemarkKind::Unread, scan::place_of(line_number, line, line.trim_start()), words);
+            break;
+        }
         // What the command itself had to say: `sysctl: permission denied on key ...`.
         if line.trim().is_empty() || line.starts_with("sysctl:") {
             continue;
@@ -117,8 +125,13 @@ pub(super) fn file(text: &str, sheet: &mut Sheet) {
                 );
             } else if let Some(value) = &setting.value {
                 let knob = Address::Sysctl(setting.name);
+                if setting.form.words_behind && sheet.has(&knob) {
+                    let words = "words stand behind the number, and from FreeBSD 10.1 on sysctl(8) refuses the line: what an earlier one sets is taken";
+                    sheet.remark(RemarkKind::Unread, place, words);
+                    continue;
+                }
                 sheet.set(place, knob.clone(), Some(value));
-                sheet.spaced(&knob, setting.spaced);
+                sheet.form(&knob, setting.form);
             }
         }
     }

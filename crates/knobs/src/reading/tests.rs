@@ -584,3 +584,22 @@ fn a_line_that_new_versions_print_for_what_they_lack_is_no_sign_of_an_old_one() 
         plan_platform(&PlatformRequest { settings: Some(&settings), ..PlatformRequest::new(platform, rate, rtt) });
     assert!(plan.notes.iter().all(|note| !note.contains("another version")), "{:?}", plan.notes);
 }
+
+#[test]
+fn an_output_of_sysctl_without_its_last_line_break_looks_cut_off_there() {
+    let whole = "kernel.ostype = Linux\nnet.core.rmem_max = 212992\nnet.ipv4.tcp_rmem = 4096\t131072\t6291456\n";
+    let of = |text: &str| {
+        let reading = read("after.txt", text.as_bytes()).unwrap();
+        let cut = reading.remarks.iter().any(|one| one.kind == RemarkKind::Unread && one.message.contains("cut off"));
+        (cut, reading.found.len())
+    };
+    assert_eq!(of(whole), (false, 2));
+    for end in ["096\t131", "net.ipv4.tcp_rmem = 4", "tcp_rmem", " = 4096", "6\n"] {
+        let at = whole.find(end).unwrap() + 1;
+        assert_eq!(of(&whole[..at]), (true, 1), "{end}");
+    }
+    assert_eq!(of(&whole[..whole.find("12992").unwrap()]), (true, 0));
+    // A file that a person writes may end without one.
+    let file = read("99-net.conf", whole.trim_end().as_bytes()).unwrap();
+    assert!(file.remarks.is_empty() && file.found.len() == 2, "{:?}", file.remarks);
+}

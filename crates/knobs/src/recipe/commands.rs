@@ -125,7 +125,7 @@ impl Taken {
         for step in steps {
             let from = self.steps.len();
             self.actions(at(step.line), vec![step.action], place.language);
-            self.steps.iter_mut().skip(from).for_each(|taken| taken.spaced = step.spaced);
+            self.steps.iter_mut().skip(from).for_each(|taken| taken.form = step.form);
         }
         self.problems.extend(problems.into_iter().map(|problem| Problem { line: at(problem.line), ..problem }));
     }

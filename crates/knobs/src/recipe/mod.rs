@@ -23,7 +23,10 @@ mod wrappers;
 
 use std::collections::BTreeMap;
 
-use crate::{Address, Family, Platform, Settings, SocketBuffers, sysctl_conf};
+use crate::{
+    Address, Family, Platform, Settings, SocketBuffers,
+    sysctl_conf::{self, Form},
+};
 
 use commands::{Language, Taken};
 
@@ -147,14 +150,20 @@ pub struct Step {
     pub branches: Branches,
     /// The socket that it is about, in a program's source.
     pub socket: Option<String>,
-    /// Whether a line of sysctl.conf has blanks around its `=`, or its value in quotation marks.
-    pub spaced: bool,
+    /// How a line of sysctl.conf is written.
+    pub form: Form,
 }
 
 impl Step {
+    /// Why a line of sysctl.conf sets nothing on a platform, as it is written; `None` where it does.
+    pub(crate) fn sets_nothing(&self, platform: &Platform) -> Option<(&'static str, String)> {
+        let Action::Set(Address::Sysctl(name), _) = &self.action else { return None };
+        self.form.sets_nothing(name, platform)
+    }
+
     /// One that lies in no branch and is about no socket.
     pub fn new(line: u32, action: Action) -> Self {
-        Self { line, action, branches: Branches::default(), socket: None, spaced: false }
+        Self { line, action, branches: Branches::default(), socket: None, form: Form::default() }
     }
 
     /// The setting that it sets or takes away.
@@ -358,7 +367,7 @@ fn sysctl(text: &str) -> (Vec<Step>, Vec<Problem>) {
     let steps = lines.into_iter().filter_map(|line| {
         let address = Address::Sysctl(line.name);
         let action = Action::Set(address, line.value?);
-        Some(Step { spaced: line.spaced, ..Step::new(line.number, action) })
+        Some(Step { form: line.form, ..Step::new(line.number, action) })
     });
     (steps.collect(), problems)
 }

@@ -55,6 +55,14 @@ pub(super) fn check(spec: &TestSpec) -> Result<(), MeasureError> {
     }
 }
 
+/// What is said where nothing listens: an iperf 2 server is meant, and ours takes its test, too.
+pub(super) fn refused(kind: PeerKind, error: MeasureError) -> MeasureError {
+    match error {
+        MeasureError::Refused { peer } if kind == PeerKind::Iperf2 => MeasureError::NoIperf2 { peer },
+        other => other,
+    }
+}
+
 /// Says that there is no more, and waits until the server has read what is on its way: it counts all of it.
 pub(super) fn take_leave(streams: &[TcpStream], patience: Patience<'_>) {
     for stream in streams {

@@ -30,10 +30,14 @@ pub struct SizeRow {
     pub down: SizeSide,
     /// A message of this size and an answer of one byte, small writes leaving at once; absent with a foreign server.
     pub round_trip_us: Option<f64>,
-    /// Of the quickest round; absent where there were too few to tell.
+    /// The lower quartile of the rounds; absent where there were too few to tell.
     pub round_trip_low_us: Option<f64>,
-    /// Of the slowest.
+    /// The upper one.
     pub round_trip_high_us: Option<f64>,
+    /// Of the quickest round.
+    pub round_trip_min_us: Option<f64>,
+    /// Of the slowest.
+    pub round_trip_max_us: Option<f64>,
     /// The same where the message is written in two halves and Nagle's algorithm is on: the second half waits for the
     /// acknowledgement of the first, and that for the delay of the receiver's.
     pub split_us: Option<f64>,
@@ -46,10 +50,14 @@ pub struct SizeRow {
 pub struct SizeSide {
     /// Payload rate, as the receiver counted.
     pub rate_bps: Option<Rate>,
-    /// Of the slowest round; absent where there were too few to tell.
+    /// The lower quartile of the rounds; absent where there were too few to tell.
     pub low_bps: Option<Rate>,
-    /// Of the fastest.
+    /// The upper one.
     pub high_bps: Option<Rate>,
+    /// Of the slowest round.
+    pub min_bps: Option<Rate>,
+    /// Of the fastest.
+    pub max_bps: Option<Rate>,
     /// Messages in a second.
     pub messages_per_second: Option<f64>,
     /// Processor seconds of this end's process per 10^9 B.
@@ -243,8 +251,8 @@ pub(super) const PINGS: u32 = 3;
 /// How often a sweep over message sizes measures each of them.
 const ROUNDS: u32 = 5;
 
-/// So many rounds have a range that tells something of the noise.
-const ENOUGH: usize = 3;
+/// So many rounds tell something of the noise without their slowest and their fastest, which something else may have disturbed.
+const ENOUGH: usize = 5;
 
 /// A round lasts at least so many round trips, where the test is so long: slow start is a small part of it.
 const ROUND_TRIPS: u32 = 20;
@@ -260,6 +268,8 @@ impl SizeRow {
             round_trip_us: None,
             round_trip_low_us: None,
             round_trip_high_us: None,
+            round_trip_min_us: None,
+            round_trip_max_us: None,
             split_us: None,
             split_delayed: None,
         }
@@ -278,6 +288,8 @@ impl SizeRow {
             round_trip_us: trip.median,
             round_trip_low_us: trip.low,
             round_trip_high_us: trip.high,
+            round_trip_min_us: trip.min,
+            round_trip_max_us: trip.max,
             split_us: of(|round| round.split_us).median,
             split_delayed: of(|round| round.split_delayed).median,
         })
@@ -293,6 +305,8 @@ impl SizeSide {
             rate_bps: whole(rate.median),
             low_bps: whole(rate.low),
             high_bps: whole(rate.high),
+            min_bps: whole(rate.min),
+            max_bps: whole(rate.max),
             messages_per_second: of(|side| side.messages_per_second).median,
             own_seconds_per_gb: of(|side| side.own_seconds_per_gb).median,
             far_seconds_per_gb: of(|side| side.far_seconds_per_gb).median,
@@ -306,9 +320,12 @@ impl SizeSide {
 /// A figure of several rounds.
 struct Spread {
     median: Option<f64>,
-    /// The least and the most, where there are enough rounds.
+    /// The quartiles, where there are enough rounds: of five the second and the fourth.
     low: Option<f64>,
     high: Option<f64>,
+    /// The least and the most.
+    min: Option<f64>,
+    max: Option<f64>,
 }
 
 impl Spread {
@@ -318,10 +335,13 @@ impl Spread {
         let at = |place: usize| sorted.get(place).copied();
         let (first, last) = (sorted.len().saturating_sub(1) / 2, sorted.len() / 2);
         let is_enough = sorted.len() >= ENOUGH;
+        let quarter = sorted.len().saturating_sub(1) / 4;
         Self {
             median: at(first).zip(at(last)).map(|(first, last)| f64::midpoint(first, last)),
-            low: sorted.first().copied().filter(|_| is_enough),
-            high: sorted.last().copied().filter(|_| is_enough),
+            low: at(quarter).filter(|_| is_enough),
+            high: sorted.iter().rev().nth(quarter).copied().filter(|_| is_enough),
+            min: sorted.first().copied().filter(|_| is_enough),
+            max: sorted.last().copied().filter(|_| is_enough),
         }
     }
 }
@@ -337,6 +357,8 @@ fn side(measurement: &Measurement, size: Bytes) -> SizeSide {
         rate_bps: direction.rate_bps,
         low_bps: None,
         high_bps: None,
+        min_bps: None,
+        max_bps: None,
         messages_per_second: direction.rate_bps.map(|rate| rate.bps() as f64 / 8.0 / size.get().max(1) as f64),
         own_seconds_per_gb: per_gb(&measurement.own_cpu),
         far_seconds_per_gb: measurement.far_cpu.as_ref().and_then(per_gb),
@@ -372,20 +394,24 @@ mod tests {
     }
 
     #[test]
-    fn rounds_become_their_medians_and_their_range() {
+    fn rounds_become_their_medians_and_quartiles_which_one_slow_round_does_not_move() {
         let rounds = [300, 100, 900, 200, 400].map(|mbps| round(mbps, Some(mbps as f64)));
         let row = SizeRow::of_rounds(&rounds).unwrap();
         let mbps = |rate: Option<Rate>| rate.map(|rate| rate.bps() / 1_000_000);
-        assert_eq!([row.up.rate_bps, row.up.low_bps, row.up.high_bps].map(mbps), [Some(300), Some(100), Some(900)]);
+        assert_eq!([row.up.rate_bps, row.up.low_bps, row.up.high_bps].map(mbps), [Some(300), Some(200), Some(400)]);
         assert_eq!(
             (row.round_trip_us, row.round_trip_low_us, row.round_trip_high_us),
-            (Some(300.0), Some(100.0), Some(900.0))
+            (Some(300.0), Some(200.0), Some(400.0))
         );
+        assert_eq!([row.up.min_bps, row.up.max_bps].map(mbps), [Some(100), Some(900)]);
+        assert_eq!((row.round_trip_min_us, row.round_trip_max_us), (Some(100.0), Some(900.0)));
         assert_eq!((row.rounds, row.up.retransmits, row.down.rate_bps), (5, Some(5), None));
     }
 
     #[test]
-    fn two_rounds_have_a_median_and_tell_nothing_of_the_noise() {
+    fn few_rounds_have_a_median_and_tell_nothing_of_the_noise() {
+        let four = [100, 200, 300, 400].map(|mbps| round(mbps, None));
+        assert_eq!(SizeRow::of_rounds(&four).unwrap().up.low_bps, None);
         let row = SizeRow::of_rounds(&[round(100, None), round(300, Some(7.0))]).unwrap();
         assert_eq!((row.up.rate_bps, row.up.low_bps), (Some(Rate::from_bps(200_000_000)), None));
         assert_eq!((row.round_trip_us, row.round_trip_low_us), (Some(7.0), None));

@@ -430,7 +430,8 @@ fn open_lane(
     patience: Patience<'_>,
 ) -> Result<Lane, MeasureError> {
     let peer = client.peer;
-    let stream = target::connect(peer, patience, |socket| prepare(socket, spec, role))?;
+    let stream = target::connect(peer, patience, |socket| prepare(socket, spec, role))
+        .map_err(|error| iperf2::refused(client.kind, error))?;
     let index_bytes = u16::try_from(index).unwrap_or(u16::MAX).to_be_bytes();
     let preamble = match client.kind {
         PeerKind::Fullpipe => [cookie.as_bytes().as_slice(), &index_bytes].concat(),

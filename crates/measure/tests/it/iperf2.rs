@@ -92,3 +92,12 @@ fn a_real_iperf2_server_counts_what_our_client_says() {
     assert!(said.lines().filter_map(counted).any(|bytes| bytes >= 2 << 20), "{said} {complaints}");
     assert!(!complaints.contains("reset"), "{complaints}");
 }
+
+#[test]
+fn a_closed_port_names_what_to_start_there() {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut client = Client::for_iperf2(&target(free), ClientOptions::default(), &AtomicBool::new(false)).unwrap();
+    let error = client.run(&short(), &AtomicBool::new(false), &mut |_| ()).unwrap_err();
+    assert!(matches!(error, MeasureError::NoIperf2 { peer } if peer == free), "{error}");
+    assert_eq!(error.kind(), "refused");
+}

@@ -28,7 +28,8 @@ impl Socket {
             return 0;
         }
         self.kept.set_more(how == Writing::More);
-        if self.tx.unsent_bytes() == 0 && self.gathers() {
+        // Behind what waits already, for Nagle's algorithm or a window, the time begins, too, where it has not begun.
+        if self.gathers() && (self.tx.unsent_bytes() == 0 || !self.timers.is_set(Timer::NoPush)) {
             self.timers.set(Timer::NoPush, cx.now, cx.profile.no_push_us);
         }
         self.raise_after_a_while(cx);

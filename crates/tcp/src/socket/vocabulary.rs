@@ -205,7 +205,8 @@ pub struct SocketOptions {
     pub no_nagle: bool,
     /// SO_NOPUSH: no PSH, and partial segments wait for more data, at most [`Profile::no_push_us`].
     pub no_push: bool,
-    /// TCP_CORK: partial segments wait as under SO_NOPUSH; PSH is where it always is.
+    /// TCP_CORK: partial segments wait as under SO_NOPUSH; PSH is where it always is. Without the feature `platforms` it
+    /// does nothing.
     pub corked: bool,
     /// TCP_NOTSENT_LOWAT: a write takes more only while fewer bytes than this wait to be sent, and fills what leaves at
     /// once; there is room again when half of it waits. What an application has not written it can still replace.
@@ -228,9 +229,10 @@ pub struct SocketOptions {
     /// `TCP_REMOTE_UDP_ENCAPS_PORT`), where [`Config::udp_port`](crate::stack::Config::udp_port) says so of this host.
     #[cfg(feature = "platforms")]
     pub udp_port: Option<core::num::NonZeroU16>,
-    /// TCP_NOOPT: a SYN without any option, and none of the peer's is taken.
+    /// TCP_NOOPT: a SYN without any option, and none of the peer's is taken. Without the feature `platforms` it does nothing.
     pub no_options: bool,
-    /// For how many milliseconds opening is tried at the most (FreeBSD's `TCP_KEEPINIT`).
+    /// For how many milliseconds opening is tried at the most (FreeBSD's `TCP_KEEPINIT`). Without the feature `platforms` it
+    /// does nothing.
     pub open_timeout_ms: Option<u32>,
     /// Fast open (RFC 7413), where the profile allows it: a connection may send, a listener take data in a SYN. Such
     /// data may arrive twice.

@@ -327,7 +327,8 @@ impl<S: Storage> Stack<S> {
     }
 
     /// Writes as [`write`](Self::write) does, when more follows at once (`MSG_MORE`): what is less than a segment waits for
-    /// that, or until something arrives, [`Profile::no_push_us`] at the most, and is not pushed.
+    /// that, or until something arrives, [`Profile::no_push_us`] at the most, and is not pushed. Without the feature `platforms`
+    /// it is pushed, and leaves as after [`write`](Self::write).
     ///
     /// # Errors
     /// Those of [`write`](Self::write).

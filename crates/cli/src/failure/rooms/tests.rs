@@ -24,6 +24,7 @@ fn every_situation_that_a_user_can_meet_has_its_kind() {
         ),
         (MeasureError::Unreachable { peer, source: io(io::ErrorKind::HostUnreachable) }.into(), "unreachable"),
         (MeasureError::Refused { peer }.into(), "refused"),
+        (MeasureError::NoIperf2 { peer }.into(), "refused"),
         (MeasureError::Timeout { peer, operation: "connecting", after: Duration::from_secs(5) }.into(), "unreachable"),
         (MeasureError::Busy { peer }.into(), "busy"),
         (MeasureError::NotAServer { peer, foreign: fullpipe_measure::Foreign::Http }.into(), "not_a_server"),
