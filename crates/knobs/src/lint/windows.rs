@@ -393,7 +393,7 @@ fn first_timeout(setting: &Setting<'_>, value: &str) -> Option<Finding> {
     if ms >= 1000 {
         let usual = setting.default_of(setting.knob).filter(|usual| ms > *usual)?;
         let words = format!(
-            "a lost SYN is sent again after {ms} ms only, and after {usual} ms by default (RFC 6298, 2.1: a second): such a connection opens later, and none opens sooner"
+            "a lost SYN is sent again after {ms} ms only, and RFC 6298 (2.1) asks for a second: such a connection opens later, and none opens sooner"
         );
         return Some(setting.warning("harmful", words, Some(usual.to_string())));
     }
