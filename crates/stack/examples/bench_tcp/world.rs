@@ -11,7 +11,7 @@ use std::{
 use fullpipe_lab::{Lab, LabHost, LabOptions};
 use fullpipe_path::{HopSpec, IpVersions, PathHop, PathSpec, Side};
 use rustix::{
-    net::sockopt::set_tcp_congestion,
+    net::{AddressFamily, SocketType, connect, socket, sockopt::set_tcp_congestion},
     time::{ClockId, clock_gettime},
 };
 
@@ -65,16 +65,21 @@ impl World {
 
     /// The kernel's end: connects and reads or writes for `span`; tells how many bytes passed.
     pub(crate) fn kernel(&self, way: Way, address: SocketAddr, span: Duration) -> Result<JoinHandle<io::Result<u64>>> {
-        Ok(self.host().spawn("kernel", move || {
-            let stream = TcpStream::connect(address)?;
-            exchange(stream, way, span)
-        })?)
+        Ok(self.host().spawn("kernel", move || exchange(dial(address)?, way, span))?)
     }
+}
+
+/// A connection of the kernel's with CUBIC from the start: one that began with BBR, as a machine's default may be, is paced by a
+/// timer for as long as it lives.
+pub(crate) fn dial(address: SocketAddr) -> io::Result<TcpStream> {
+    let socket = socket(AddressFamily::INET, SocketType::STREAM, None)?;
+    set_tcp_congestion(&socket, "cubic")?;
+    connect(&socket, &address)?;
+    Ok(socket.into())
 }
 
 /// Where the stack sends, the kernel reads.
 pub(crate) fn exchange(mut stream: TcpStream, way: Way, span: Duration) -> io::Result<u64> {
-    set_tcp_congestion(&stream, "cubic")?;
     stream.set_read_timeout(Some(span))?;
     let mut block = vec![0; 1 << 20];
     let (end, mut bytes) = (Instant::now() + span, 0);
