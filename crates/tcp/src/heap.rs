@@ -48,7 +48,7 @@ impl HeapStorage {
         let buffers = buffers.min(BUFFERS_MAX);
         let mut state = PoolState::overlaid(buffers, buffer_bytes);
         state.set_reserve(reserve);
-        let slots = Vec::with_capacity(buffers.into());
+        let slots = Vec::new();
         Self { bytes: vec![0; buffer_bytes.into()], slots, at_once, state, entries: free_entries(sockets) }
     }
 
@@ -56,7 +56,8 @@ impl HeapStorage {
     #[cfg(feature = "platforms")]
     #[cold]
     fn grow(&mut self) {
-        let reached = usize::from(self.state.untouched) + 2 * usize::from(self.at_once);
+        let at_once = usize::from(self.at_once);
+        let reached = usize::from(self.state.untouched) + at_once + at_once / 2 + 1;
         self.slots.resize(reached.min(self.state.count.into()), Slot::EMPTY);
     }
 }
