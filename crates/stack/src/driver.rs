@@ -327,8 +327,38 @@ mod tests {
     use std::io::IoSlice;
 
     use fullpipe_lab::{Tun, vnet::VNET_LEN};
+    use fullpipe_tcp::socket::{Endpoint, SocketOptions};
 
     use super::*;
+
+    #[test]
+    fn what_is_read_at_once_is_answered_once() {
+        const WINDOW: usize = 5 * 1448;
+        let [near, far] = Tun::pair().unwrap();
+        let [here, there] = ["192.0.2.1", "192.0.2.2"].map(|text| text.parse::<IpAddr>().unwrap());
+        let mut receiver = Driver::new(Port::bare(near, 1500, true), &Settings::new(&[here])).unwrap();
+        let mut sender = Driver::new(Port::bare(far, 1500, true), &Settings::new(&[there])).unwrap();
+        let options = SocketOptions::from_profile(&Profile::DEFAULT);
+        let listener = receiver.stack().listen(None, 80, 1, options).unwrap();
+        let now = sender.now();
+        let sends = sender.stack().connect(now, None, Endpoint::new(here, 80), options).unwrap();
+        for _ in 0..3 {
+            sender.work().unwrap();
+            receiver.work().unwrap();
+        }
+        let now = receiver.now();
+        let reads = receiver.stack().accept(now, listener).unwrap();
+        let now = sender.now();
+        assert_eq!(sender.stack().write(now, sends, &[0; WINDOW]), Ok(WINDOW));
+        sender.work().unwrap();
+        let (before, mut read) = (receiver.counts().frames_out, 0);
+        let all = receiver.run_until(Duration::from_secs(20), |stack, now| {
+            read += stack.read(now, reads, &mut [0; WINDOW]).unwrap_or(0);
+            read == WINDOW
+        });
+        assert!(all.unwrap());
+        assert_eq!(receiver.counts().frames_out - before, 1, "the window is told with the acknowledgement");
+    }
 
     #[test]
     fn what_arrives_while_work_is_done_is_not_slept_over() {
