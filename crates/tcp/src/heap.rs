@@ -48,7 +48,7 @@ impl HeapStorage {
         let buffers = buffers.min(BUFFERS_MAX);
         let mut state = PoolState::overlaid(buffers, buffer_bytes);
         state.set_reserve(reserve);
-        let slots = Vec::new();
+        let slots = Vec::with_capacity(buffers.into());
         Self { bytes: vec![0; buffer_bytes.into()], slots, at_once, state, entries: free_entries(sockets) }
     }
 
