@@ -1,6 +1,6 @@
 //! Goodput and processor time per byte over TUN, MTU 1500, one connection with this machine's kernel: the engine beside
 //! smoltcp and beside the kernel's own TCP over its loopback, all in one run and in alternation.
-//! `cargo run --release -p fullpipe-stack --example bench_tcp [-- SECONDS [ROUNDS [NAME]]]`; with
+//! `cargo run --profile dist -p fullpipe-stack --example bench_tcp [-- SECONDS [ROUNDS [NAME]]]`; with
 //! a name, only the contenders whose name has it (`64 KB`), or the many connections (`1000 connections`): for
 //! a profiler.
 //!
