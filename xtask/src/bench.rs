@@ -81,7 +81,9 @@ pub(crate) fn run(shell: &Shell, arguments: &Arguments) -> Result<()> {
             cmd!(shell, "cargo run --profile dist --locked --quiet --package fullpipe-sim --example bench_sim").run()?
         }
         Bench::Tcp => {
-            cmd!(shell, "cargo run --release --locked --quiet --package fullpipe-stack --example bench_tcp").run()?
+            // As it ships, for the same reason.
+            cmd!(shell, "cargo run --profile dist --locked --quiet --package fullpipe-stack --example bench_tcp -- 1 3")
+                .run()?
         }
     }
     Ok(())

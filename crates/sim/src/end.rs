@@ -17,7 +17,6 @@ use crate::{
     device::Device,
     packet::Packet,
     spec::{HostSpec, SimError},
-    writer::ZEROS,
 };
 
 const PORT: u16 = 5201;
@@ -61,7 +60,15 @@ fn segments(bytes: u64, mss: u16) -> u16 {
 }
 
 impl End {
-    pub(crate) fn new(spec: &HostSpec, host: u8, path: &PathSpec, sends: bool, key: [u8; 16]) -> Self {
+    /// Its application writes at most `longest_write` bytes at once.
+    pub(crate) fn new(
+        spec: &HostSpec,
+        host: u8,
+        path: &PathSpec,
+        sends: bool,
+        longest_write: u32,
+        key: [u8; 16],
+    ) -> Self {
         // Where both are there, IPv4 it is, as in the lab.
         let is_v6 = !path.ip.has_v4();
         let mtu = spec.mtu.map_or(path.mtu, |own| path.mtu.min(own.into())).clamp(576, 65_535) as u16;
@@ -104,8 +111,8 @@ impl End {
         let held = if spec.budgets { [budgets.out_of_order, budgets.unacknowledged] } else { [0; 2] };
         let buffers: u32 = [growing, budgets.transmit, SPARE].into_iter().chain(held).map(u32::from).sum();
         let buffers = buffers.min(65_000) as u16;
-        // The segments of the longest write, options and what a path takes of the packets left aside.
-        let at_once = (ZEROS.len() as u32 / path.path_mtu().min(mtu.into()).saturating_sub(80).max(64)) as u16 + 8;
+        // The segments of the longest write, options and what a path takes of the packets left aside; what arrives is one.
+        let at_once = (longest_write / path.path_mtu().min(mtu.into()).saturating_sub(80).max(64)) as u16 + 8;
         let interface = Interface { mtu, checksum_offload: true, burst: 0 };
         let mut config = Config::new(address(host, is_v6), interface, SecretKey(key));
         config.profile = profile;

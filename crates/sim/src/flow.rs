@@ -6,6 +6,7 @@ use fullpipe_path::{Machine as _, OneWay};
 use fullpipe_units::Instant;
 
 use crate::{
+    application::Application,
     end::End,
     packet::{Body, Packet},
     pcap::Capture,
@@ -88,7 +89,12 @@ pub(crate) struct Flow {
 impl Flow {
     /// The connection of that number in `spec`, which opens at `begins`.
     pub(crate) fn new(spec: &Spec, number: u32, keys: [[u8; 16]; 2], begins: Instant) -> Self {
-        let end = |host: usize, of| End::new(of, host as u8, &spec.path, host == SENDER, keys[host]);
+        // The other end writes no more than a byte, but for requests.
+        let asks = matches!(spec.application, Application::Responses { .. });
+        let end = |host: usize, of| {
+            let longest_write = if host == SENDER || asks { ZEROS.len() as u32 } else { 1 };
+            End::new(of, host as u8, &spec.path, host == SENDER, longest_write, keys[host])
+        };
         Self {
             number,
             ends: [end(SENDER, &spec.sender), end(RECEIVER, &spec.receiver)],

@@ -56,7 +56,8 @@ impl HeapStorage {
     #[cfg(feature = "platforms")]
     #[cold]
     fn grow(&mut self) {
-        let reached = usize::from(self.state.untouched) + 2 * usize::from(self.at_once);
+        let at_once = usize::from(self.at_once);
+        let reached = usize::from(self.state.untouched) + at_once + at_once / 2 + 1;
         self.slots.resize(reached.min(self.state.count.into()), Slot::EMPTY);
     }
 }

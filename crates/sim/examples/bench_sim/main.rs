@@ -1,6 +1,6 @@
 //! What the simulator can do: data segments per second of one thread's processor time, beside smoltcp in virtual time, and
 //! the time of a sweep of a thousand points, and many connections beside one. Run by `cargo xtask bench sim`; with a number
-//! of connections as its argument it runs these once, for whoever counts instructions.
+//! of connections as its argument (and seconds, 1 by default) it runs these once, for whoever counts instructions.
 
 mod smoltcp;
 
@@ -43,7 +43,8 @@ struct Figures {
 fn main() -> Result<(), Box<dyn Error>> {
     if let Some(flows) = std::env::args().nth(1) {
         // No clock: valgrind has none of the kernel's.
-        println!("{} data segments arrived", crowd(flows.parse()?, Micros::from_secs(1))?);
+        let seconds = std::env::args().nth(2).map_or(Ok(1), |text| text.parse())?;
+        println!("{} data segments arrived", crowd(flows.parse()?, Micros::from_secs(seconds))?);
         return Ok(());
     }
     println!("one connection, {BYTES} B over 1 Gbit/s and {RTT_US} us, window {WINDOW} B, {ROUNDS} runs each;");

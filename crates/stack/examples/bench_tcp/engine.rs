@@ -22,6 +22,14 @@ pub(crate) fn small(world: &World, way: Way, span: Duration) -> Result<Figures> 
     run(world, way, span, |settings| settings.profile.budgets = Budgets::all(43))
 }
 
+/// The same with 724 buffers for everything, a mebibyte.
+pub(crate) fn medium(world: &World, way: Way, span: Duration) -> Result<Figures> {
+    run(world, way, span, |settings| {
+        settings.profile.budgets = Budgets::all(724);
+        settings.buffers = 4 * 724;
+    })
+}
+
 /// As `fullpipe stack --profile linux`.
 pub(crate) fn large(world: &World, way: Way, span: Duration) -> Result<Figures> {
     run(world, way, span, |settings| {

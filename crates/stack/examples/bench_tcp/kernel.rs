@@ -5,6 +5,8 @@ use std::{
     time::Duration,
 };
 
+use rustix::net::sockopt::set_tcp_congestion;
+
 use crate::{
     Way,
     world::{Clocks, Figures, MTU, PORT, Result, World, exchange},
@@ -15,6 +17,7 @@ pub(crate) fn run(world: &World, way: Way, span: Duration) -> Result<Figures> {
     world.host().run(|| {
         let address = SocketAddr::from(([127, 0, 0, 1], PORT));
         let listener = TcpListener::bind(address)?;
+        set_tcp_congestion(&listener, "cubic")?;
         let other = if way == Way::Sends { Way::Receives } else { Way::Sends };
         let peer = world.kernel(way, address, span)?;
         let (stream, _) = listener.accept()?;
