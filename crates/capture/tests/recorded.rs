@@ -95,6 +95,20 @@ fn other_senders_are_understood_from_either_end() {
 }
 
 #[test]
+fn a_capture_that_breaks_off_says_how_much_was_not_acknowledged() {
+    for (host, pending) in [("a", "65,535 B"), ("b", "2,896 B")] {
+        let found = read(&format!("wan-80ms-cubic-window-{host}"));
+        let report = found.connections.get(0).unwrap();
+        let side = report.main_side();
+        let verdict = side.verdict.as_ref().unwrap();
+        assert!(side.counters.carried < side.counters.payload, "{:?}", side.counters);
+        assert_eq!(verdict.transfer.as_ref().unwrap().bytes.get(), side.counters.carried);
+        let words = format!("the capture ends before {pending} that were sent had been acknowledged");
+        assert!(verdict.diagnosis.blind.contains(&words), "{:?}", verdict.diagnosis.blind);
+    }
+}
+
+#[test]
 fn four_timeouts_are_counted_as_four() {
     let found = read("strangers/black-hole-probed-a");
     let report = found.connections.get(0).unwrap();

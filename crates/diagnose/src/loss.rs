@@ -20,7 +20,7 @@ pub(crate) struct Losses {
     pub(crate) peak_variation: Option<f64>,
     /// Duplicate SACKs per retransmission.
     pub(crate) spurious: f64,
-    /// When the first was sent again, in microseconds.
+    /// When the first was sent again, in microseconds; none where all that was sent again had been no loss.
     pub(crate) first_us: Option<u64>,
     /// Of the retransmissions, those that only asked whether the last segment had arrived, which it had.
     pub(crate) idle_probes: f64,
@@ -48,7 +48,7 @@ impl Losses {
                 .or_else(|| Some(&peaks[..]).filter(|all| all.len() >= thresholds::LEAST_PEAKS))
                 .and_then(stats::variation),
             spurious: stats::fraction(dsacks, retransmits),
-            first_us: intervals.iter().find(|i| i.retransmits > 0.0).map(|i| i.from_us),
+            first_us: intervals.iter().find(|i| i.retransmits > 0.0 && retransmits > idle_probes).map(|i| i.from_us),
             idle_probes,
             reorderings: transfer.sender_samples.iter().filter_map(|s| s.reordering_seen).max().unwrap_or(0),
         }

@@ -483,14 +483,15 @@ fn no_less_is_attainable_than_was_carried() {
 
 #[test]
 fn the_share_of_an_opening_window_is_its_own_and_not_that_of_all_congestion_windows() {
-    // Doubles, and then goes on at a rate that nothing explains.
-    let doubling = (0..16).map(|half| step(5 << (half / 2)));
-    let after = (0..12).map(|half| Step { rtt_us: RTT_US + 100, ..step(1_280 + 40 * half) });
+    // Doubles, and then losses hold it down.
+    let doubling = (0..18).map(|half| step(5 << (half / 2)));
+    let after = [losing(900, 60), step(400), losing(450, 9), step(300), losing(350, 4), step(240), losing(280, 5)];
     let story = transfer(&doubling.chain(after).collect::<Vec<_>>());
     let (found, runs) = diagnose_with_runs(&story);
     assert_eq!((found.limiter, found.detail), (Limiter::CongestionWindow, Some(Detail::SlowStart)), "{found:#?}");
     let opening: u64 = runs.iter().filter(|run| run.detail == found.detail).map(|run| run.to_us - run.from_us).sum();
     let all: u64 = runs.iter().map(|run| run.to_us - run.from_us).sum();
+    assert!(runs.iter().any(|run| run.detail == Some(Detail::Loss)), "{runs:#?}");
     assert!((found.share - opening as f64 / all as f64).abs() < 0.02, "{} of {runs:#?}", found.share);
 }
 
@@ -503,9 +504,11 @@ fn needless_probes_of_a_tail_are_neither_loss_nor_reordering() {
         packets: PacketSample { closed_us: Micros::new(STEP_US), ..PacketSample::default() },
         ..step(0)
     };
-    let probed = Step { lost: 1, packets: PacketSample { probes: 1, ..step(20).packets }, ..step(20) };
-    let cycle: Vec<Step> = [vec![step(20); 4], vec![probed], vec![closed; 8]].concat();
-    let mut story = transfer(&cycle.repeat(9));
+    let cycle = |many: u64| {
+        let probed = Step { lost: 1, packets: PacketSample { probes: 1, ..step(many).packets }, ..step(many) };
+        [vec![step(many); 4], vec![probed], vec![closed; 8]].concat()
+    };
+    let mut story = transfer(&[20, 12, 30, 16, 24, 36, 14, 28, 18].map(cycle).concat());
     let mut reported = 0;
     for pair in 1..story.sender_samples.len() {
         let probes = story.sender_samples[pair].packets.map_or(0, |packets| packets.probes);
