@@ -9,14 +9,21 @@ use crate::{Detail, classify::Case, packets, stats, thresholds, timeline::Interv
 pub(super) fn path(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<String> {
     let mut texts = Vec::new();
     texts.extend(known_rate(case, ruling));
+    let queue = queue(case, ruling);
     if ruling.detail == Some(Detail::Policed) {
+        // Cable modems hold a rate with a bucket and keep a queue in front of it.
+        let by = if queue.is_some() {
+            "whatever was sent: a bucket of tokens behind a queue"
+        } else {
+            "without a queue: a policer"
+        };
         texts.push(format!(
-            "{} of all segments were lost at a level rate of {}, without a queue: a policer",
+            "{} of all segments were lost at a level rate of {}, {by}",
             per_cent_lost(case),
             measured(ruling)
         ));
     }
-    texts.extend(queue(case, ruling));
+    texts.extend(queue);
     texts.extend(plateau(case, ruling));
     if case.losses.retransmits > 0.0 && ruling.detail != Some(Detail::Policed) {
         texts.push(format!("{}: what a full queue drops", retransmitted(case)));

@@ -235,6 +235,8 @@ fn says_one_thing(transfer: &Transfer) -> Result<(), TestCaseError> {
             prop_assert!(rest.starts_with(&percent(found.share)), "{} and {}", found.share, evidence.text);
         }
     }
+    let says = |words: &str| found.evidence.iter().any(|evidence| evidence.text.contains(words));
+    prop_assert!(!(says("without a queue") && says("queued at the bottleneck")), "{:#?}", found.evidence);
     let is_opening = |detail: Option<Detail>| detail == Some(Detail::SlowStart);
     let of = |run: &&Run| run.limiter == found.limiter && is_opening(run.detail) == is_opening(found.detail);
     let time = |runs: &mut dyn Iterator<Item = &Run>| runs.map(|run| (run.to_us - run.from_us) as f64).sum::<f64>();

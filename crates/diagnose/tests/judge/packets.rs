@@ -153,6 +153,18 @@ fn the_same_losses_with_a_queue_are_a_full_link() {
 }
 
 #[test]
+fn a_bucket_behind_a_queue_is_not_said_to_have_none() {
+    // As a cable modem that was recorded: faster at first, then level, with little waiting where it loses and more elsewhere.
+    let mut steps = policed();
+    steps.iter_mut().skip(6).for_each(|step| step.rtt_us = RTT_US + RTT_US / if step.lost > 0 { 10 } else { 1 });
+    let found = diagnose(&transfer(&steps));
+    let said: Vec<&str> = found.evidence.iter().map(|evidence| evidence.text.as_str()).collect();
+    assert_eq!((found.limiter, found.detail), (Limiter::Path, Some(Detail::Policed)), "{found:#?}");
+    assert!(said.iter().any(|text| text.contains("queued at the bottleneck")), "{said:#?}");
+    assert!(said.iter().any(|text| text.contains("a bucket of tokens behind a queue")), "{said:#?}");
+}
+
+#[test]
 fn a_link_is_never_faster_than_where_it_loses_and_no_policer() {
     let mut steps = policed();
     steps.iter_mut().for_each(|step| step.arrived = step.arrived.min(40));
