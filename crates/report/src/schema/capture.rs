@@ -104,7 +104,11 @@ pub const CAPTURE: &[Key] = &[
     key("connections[].sides.*.retransmitted_bytes", "integer", "payload that had been seen before; B"),
     key("connections[].sides.*.out_of_order", "integer", "as above"),
     key("connections[].sides.*.reordered", "integer", "of those, those that were late and not retransmitted"),
-    key("connections[].sides.*.timeouts", "integer", "retransmissions that only a timer explains; captured behind the place of the loss these are among those out of order"),
+    key(
+        "connections[].sides.*.timeouts",
+        "integer",
+        "retransmissions that only a timer explains; captured behind the place of the loss these are among those out of order",
+    ),
     key("connections[].sides.*.duplicate_acks", "integer", "duplicate acknowledgements of what it sent"),
     key("connections[].sides.*.dsacks", "integer", "duplicate selective acknowledgements of what it sent"),
     key("connections[].sides.*.zero_windows", "integer", "times that its peer closed the window"),
