@@ -5,6 +5,7 @@ use fullpipe_tcp::socket::Info;
 
 /// What a packet takes besides its data: its head, and the structure that tells of it.
 const HEAD: u32 = 1_280;
+
 /// What counts of a connection's buffer.
 fn queued(info: &Info) -> u32 {
     let goal = info.size_goal();

@@ -1,7 +1,7 @@
 //! Evidence that contradicts itself: a rate above what the verdict's arithmetic allows, more in flight than was offered,
-//! less attainable than carried, more timeouts than retransmissions, losses where all arrived, payload that got through where none
-//! was acknowledged. It lowers the confidence or withdraws the verdict,
-//! and says so. What is *not* here: how a verdict comes about (`classify`, `verdict`).
+//! less attainable than carried, more timeouts than retransmissions, losses where all arrived, payload that got through
+//! where none was acknowledged. It lowers the confidence or withdraws the verdict, and says so. What is *not* here: how a
+//! verdict comes about (`classify`, `verdict`).
 
 use fullpipe_units::{Bytes, Micros, Rate, window_limited_rate};
 

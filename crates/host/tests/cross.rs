@@ -5,36 +5,20 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
 
+#[path = "toolchain/build.rs"]
+mod build;
 mod toolchain;
 
-use std::{
-    process::Command,
-    sync::{Mutex, PoisonError},
-};
+use build::builds;
 
-/// Two cargo-zigbuilds that are the first on a machine fail over the links that both make.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-
-fn builds(name: &str, target: &str) {
-    if let Some(missing) = toolchain::missing(&["cargo-zigbuild"], target) {
-        println!("skipped {name}: {missing} is missing");
-        return;
-    }
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    let output = Command::new("cargo-zigbuild")
-        .args(["zigbuild", "--quiet", "--profile", "cross", "--package", env!("CARGO_PKG_NAME"), "--target", target])
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", toolchain::text(&output));
-}
+const ZIG: [&str; 2] = ["cargo-zigbuild", "zigbuild"];
 
 #[test]
 fn the_crate_builds_for_freebsd() {
-    builds("the_crate_builds_for_freebsd", "x86_64-unknown-freebsd");
+    builds("the_crate_builds_for_freebsd", &ZIG, ZIG[0], "x86_64-unknown-freebsd", &[]);
 }
 
 #[test]
 fn the_crate_builds_for_macos() {
-    builds("the_crate_builds_for_macos", "aarch64-apple-darwin");
+    builds("the_crate_builds_for_macos", &ZIG, ZIG[0], "aarch64-apple-darwin", &[]);
 }

@@ -5,48 +5,28 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
 
+#[path = "../../host/tests/toolchain/build.rs"]
+mod build;
 #[path = "../../host/tests/toolchain/mod.rs"]
 mod toolchain;
 
-use std::{
-    process::Command,
-    sync::{Mutex, PoisonError},
-};
+use build::builds;
 
-/// Two cargo-zigbuilds that are the first on a machine fail over the links that both make.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-
-fn builds(name: &str, command: &[&str], linker: &str, target: &str) {
-    if let Some(missing) = toolchain::missing(&[linker], target) {
-        println!("skipped {name}: {missing} is missing");
-        return;
-    }
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    let (program, first) = command.split_first().unwrap();
-    let output = Command::new(program)
-        .args(first)
-        .args(["--quiet", "--profile", "cross", "--package", env!("CARGO_PKG_NAME"), "--example", "look"])
-        .args(["--target", target])
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", toolchain::text(&output));
-}
+const EXAMPLE: [&str; 2] = ["--example", "look"];
+const ZIG: [&str; 2] = ["cargo-zigbuild", "zigbuild"];
 
 #[test]
 fn a_program_builds_for_windows() {
     let command = [env!("CARGO"), "build"];
-    builds("a_program_builds_for_windows", &command, "x86_64-w64-mingw32-gcc", "x86_64-pc-windows-gnu");
+    builds("a_program_builds_for_windows", &command, "x86_64-w64-mingw32-gcc", "x86_64-pc-windows-gnu", &EXAMPLE);
 }
 
 #[test]
 fn a_program_builds_for_freebsd() {
-    let command = ["cargo-zigbuild", "zigbuild"];
-    builds("a_program_builds_for_freebsd", &command, "cargo-zigbuild", "x86_64-unknown-freebsd");
+    builds("a_program_builds_for_freebsd", &ZIG, ZIG[0], "x86_64-unknown-freebsd", &EXAMPLE);
 }
 
 #[test]
 fn a_program_builds_for_macos() {
-    let command = ["cargo-zigbuild", "zigbuild"];
-    builds("a_program_builds_for_macos", &command, "cargo-zigbuild", "aarch64-apple-darwin");
+    builds("a_program_builds_for_macos", &ZIG, ZIG[0], "aarch64-apple-darwin", &EXAMPLE);
 }

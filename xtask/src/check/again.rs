@@ -1,16 +1,16 @@
 //! Tests that failed beside the others, run again alone.
 //!
-//! Most rooms measure a real kernel, or wait for a peer, in real time. Where a machine gives their tests no processor for a moment, one of
-//! them fails that finds nothing wrong when it runs alone; where something is wrong, it fails again. So do programs that
-//! ended before they could name a test: one without memory, or one that was not built. Tests of some rooms know no
-//! clock: what fails there has failed.
+//! Most rooms measure a real kernel, or wait for a peer, in real time. Where a machine gives their tests no processor for
+//! a moment, one of them fails that finds nothing wrong when it runs alone; where something is wrong, it fails again. So do
+//! programs that ended before they could name a test: one without memory, or one that was not built. Tests of some rooms
+//! know no clock: what fails there has failed.
 
 use anyhow::{Result, bail};
 use xshell::{Shell, cmd};
 
 use super::run::Ended;
 
-/// The packages whose tests know no clock, no kernel and no peer: what fails there has failed.
+/// The packages whose tests know no clock, no kernel and no peer.
 const TIMELESS: &[&str] = &[
     "fullpipe-capture",
     "fullpipe-chart",
@@ -37,7 +37,7 @@ pub(super) struct Failed {
     tests: Vec<String>,
 }
 
-/// What failed and may not fail [`alone`].
+/// What failed and may pass [`alone`].
 ///
 /// # Errors
 /// Something else failed; its words are in the error, which is the last that a log shows.
