@@ -58,7 +58,9 @@ pub(crate) struct Connection {
     pub(crate) syn_ack_retransmissions: u32,
     /// Times went backwards so often.
     pub(crate) backwards: u64,
-    /// New data came from further back than packets change places.
+    /// What had been captured came again, from further back than packets change places ...
+    appended: bool,
+    /// ... and new data did.
     set_back: bool,
 }
 
@@ -101,6 +103,7 @@ impl Connection {
             syn_retransmissions,
             syn_ack_retransmissions,
             backwards,
+            appended,
             set_back,
         } = self;
         halves.iter_mut().for_each(|half| half.restart(is_timeless));
@@ -108,8 +111,8 @@ impl Connection {
         (*opener, *simultaneous, *reset_by, *established) = (None, false, None, false);
         (*syn_at_ns, *answered_ns, *handshake, *handshake_ns, *opened_ns) = ([None; 2], None, [None; 3], None, None);
         (*shifts, *syns, *syn_retransmissions, *syn_ack_retransmissions) = ([0; 2], 0, 0, 0);
-        (*copied, *backwards, *set_back, *options_cut, *too_big_mtu) = (0, 0, false, false, None);
-        *hop_limits = [0; 2];
+        (*copied, *backwards, *appended, *set_back) = (0, 0, false, false);
+        (*options_cut, *too_big_mtu, *hop_limits) = (false, None, [0; 2]);
         (*first_sender, *first_number) = (first.sender(), first.number);
         (*first_ns, *last_ns) = (first.at_ns, first.at_ns);
     }
@@ -139,7 +142,8 @@ impl Connection {
             let is_far = self.last_ns - seen.at_ns > copies::LONGEST_NS;
             // Nobody repeats what is yet to be sent: one capture was appended to another that has the same packets. New data
             // from the past comes of a clock that was set back, and from then on so may a retransmission.
-            if is_far && !self.set_back && self.carries_nothing_new(seen) {
+            if (is_far || self.appended) && !self.set_back && self.carries_nothing_new(seen) {
+                self.appended = true;
                 self.copied += 1;
                 return;
             }

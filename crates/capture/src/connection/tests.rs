@@ -228,14 +228,14 @@ fn a_capture_appended_to_itself_counts_once() {
     for _ in 0..2 {
         // Identifications are the same the second time.
         wire.number = 3;
-        for step in 0..100 {
-            wire.data(100 + 10 * u64::from(step), 1_000 * step, 1_000);
-            wire.ack(180 + 10 * u64::from(step), 1_000 * (step + 1));
+        for step in 0..1_000 {
+            wire.data(100 + u64::from(step), 1_000 * step, 1_000);
+            wire.ack(180 + u64::from(step), 1_000 * (step + 1));
         }
     }
     let connection = wire.connection.as_ref().unwrap();
-    assert_eq!((wire.low().payload, wire.low().retransmissions), (100_000, 0));
-    assert_eq!(connection.copied, 200);
+    assert_eq!((wire.low().payload, wire.low().retransmissions), (1_000_000, 0));
+    assert_eq!(connection.copied, 2_000);
 }
 
 #[test]
