@@ -27,13 +27,16 @@ pub(crate) struct Corpus {
     #[arg(long)]
     only: Option<String>,
     /// Transfers by others instead of the lab's own, in a folder of this name: `train`, on which rules are made, or `held`,
-    /// on which they are tried.
+    /// on which they are tried, or `drawn`: the scenes of both with figures by `--seed`, which nobody has seen.
     #[arg(long, value_enum)]
     part: Option<Part>,
+    /// Of those so many at the most.
+    #[arg(long, value_name = "N", requires = "part")]
+    most: Option<usize>,
     /// Of those only this family (`writers`, `receivers`, `programs`, `requests`, `paths`, `variants`).
     #[arg(long, requires = "part")]
     family: Option<String>,
-    /// Name each miss of `held` too: whoever reads them can't try rules on it any more.
+    /// Name each miss of `held` and `drawn` too: whoever reads them can't try rules on it any more.
     #[arg(long)]
     misses: bool,
     /// Keep the folder that was not named.
@@ -49,8 +52,8 @@ pub(crate) struct Corpus {
     /// to have limited it. Prints the confusion and the seeds that fail.
     #[arg(long, value_name = "N", conflicts_with_all = ["only", "part", "keep", "with"])]
     sim: Option<u64>,
-    /// `--sim`: the first seed; every transfer has its own.
-    #[arg(long, requires = "sim", default_value_t = 1)]
+    /// `--sim`: the first seed; every transfer has its own. `--part drawn`: the seed of all.
+    #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Judge with this `fullpipe` instead of building one.
     #[arg(long, value_name = "FILE")]
@@ -62,6 +65,7 @@ pub(crate) struct Corpus {
 enum Part {
     Train,
     Held,
+    Drawn,
 }
 
 impl Part {
@@ -69,6 +73,7 @@ impl Part {
         match self {
             Self::Train => "train",
             Self::Held => "held",
+            Self::Drawn => "drawn",
         }
     }
 }
@@ -102,7 +107,7 @@ pub(crate) fn run(shell: &Shell, corpus: &Corpus) -> Result<()> {
     runs.retain(|run| corpus.family.as_ref().is_none_or(|family| *family == run.family));
     let judged = judge::judge(&program, &within, &runs)?;
     let live = judge::judge_live(&program, &within, &runs)?;
-    let shows_misses = corpus.misses || corpus.part != Some(Part::Held);
+    let shows_misses = corpus.misses || matches!(corpus.part, None | Some(Part::Train));
     let score = score::print(&runs, &judged, shows_misses);
     score::print_live(&runs, &judged, &live, shows_misses);
     peers::print(shell, &within, &runs, &judged);
@@ -129,10 +134,14 @@ fn make(shell: &Shell, corpus: &Corpus, dir: &Path, program: &Path) -> Result<bo
         setup::programs(shell);
     }
     let jobs = corpus.jobs.to_string();
+    let seed = corpus.seed.to_string();
+    let most = corpus.most.map(|most| most.to_string());
     let named = [
         ("--jobs", Some(&*jobs)),
         ("--only", corpus.only.as_deref()),
         ("--part", corpus.part.map(Part::as_str)),
+        ("--seed", Some(&*seed)),
+        ("--most", most.as_deref()),
         ("--family", corpus.family.as_deref()),
     ];
     let options = named.into_iter().filter_map(|(name, value)| Some([name, value?])).flatten();

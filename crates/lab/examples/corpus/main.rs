@@ -1,5 +1,5 @@
 //! Makes a labelled corpus of captures: `cargo run --release -p fullpipe-lab --example corpus -- DIR [--only CASE]
-//! [--part train|held [--family FAMILY]] [--jobs N] [--watch FULLPIPE]`. `cargo xtask corpus` runs it and judges what it made.
+//! [--part train|held|drawn [--seed N] [--most N] [--family FAMILY]] [--jobs N] [--watch FULLPIPE]`. `cargo xtask corpus` runs it and judges what it made.
 //!
 //! Each run is one transfer between two kernels over an emulated path, captured by tcpdump at both ends, with `ss` beside it,
 //! and recorded by that program's `watch` at the sender: `NAME.jsonl`.
@@ -119,13 +119,15 @@ struct Arguments {
     jobs: usize,
     part: Option<strangers::Part>,
     family: Option<String>,
+    most: usize,
     watch: Option<PathBuf>,
 }
 
 fn main() -> ExitCode {
     let Some(arguments) = arguments() else {
         eprintln!(
-            "usage: corpus DIR [--only CASE] [--part train|held [--family FAMILY]] [--jobs N] [--watch FULLPIPE]"
+            "usage: corpus DIR [--only CASE] [--part train|held|drawn [--seed N] [--most N] [--family FAMILY]] [--jobs N] \
+             [--watch FULLPIPE]"
         );
         return ExitCode::from(2);
     };
@@ -141,20 +143,23 @@ fn main() -> ExitCode {
 fn arguments() -> Option<Arguments> {
     let mut words = std::env::args().skip(1);
     let dir = words.next()?.into();
-    let mut arguments = Arguments { dir, only: None, jobs: 1, part: None, family: None, watch: None };
+    let mut arguments = Arguments { dir, only: None, jobs: 1, part: None, family: None, most: usize::MAX, watch: None };
+    let (mut part, mut seed) = (None, 1);
     while let Some(word) = words.next() {
         let value = words.next()?;
         match word.as_str() {
             "--only" => arguments.only = Some(value),
             "--family" => arguments.family = Some(value),
-            "--part" => {
-                let known = [strangers::Part::Train, strangers::Part::Held];
-                arguments.part = Some(known.into_iter().find(|part| part.as_str() == value)?);
-            }
+            "--part" => part = Some(value),
+            "--seed" => seed = value.parse().ok()?,
+            "--most" => arguments.most = value.parse().ok()?,
             "--watch" => arguments.watch = Some(value.into()),
             "--jobs" => arguments.jobs = value.parse().ok()?,
             _ => return None,
         }
+    }
+    if let Some(name) = part {
+        arguments.part = Some(strangers::Part::named(&name, seed)?);
     }
     Some(arguments)
 }
@@ -166,7 +171,7 @@ fn make(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
                 && arguments.family.as_deref().is_none_or(|family| family == scene.family)
         };
         let place = Place { dir: &arguments.dir.join(part.as_str()), watch: arguments.watch.as_deref() };
-        return strangers::make(place, part, arguments.jobs, is_wanted);
+        return strangers::make(place, part, arguments.most, arguments.jobs, is_wanted);
     }
     fs::create_dir_all(&arguments.dir)?;
     let index = arguments.dir.join("corpus.json");

@@ -61,6 +61,8 @@ pub(crate) struct Road {
 pub(crate) enum Part {
     Train,
     Held,
+    /// The scenes of both with figures drawn by this seed, which nobody has seen before.
+    Drawn(u64),
 }
 
 /// How a capture is changed afterwards.
@@ -111,7 +113,12 @@ impl Part {
         match self {
             Self::Train => "train",
             Self::Held => "held",
+            Self::Drawn(_) => "drawn",
         }
+    }
+
+    pub(crate) fn named(name: &str, seed: u64) -> Option<Self> {
+        [Self::Train, Self::Held, Self::Drawn(seed)].into_iter().find(|part| part.as_str() == name)
     }
 }
 
@@ -160,12 +167,13 @@ impl Road {
     }
 }
 
-/// Makes those of `part` that are not there yet.
+/// Makes those of `part` that are not there yet, `most` at the most.
 pub(crate) fn make(
     place: Place<'_>,
     part: Part,
+    most: usize,
     jobs: usize,
-    is_wanted: impl Fn(&Scene) -> bool + Sync,
+    is_wanted: impl Fn(&Scene) -> bool + Send,
 ) -> Result<(), Box<dyn Error>> {
     let dir = place.dir;
     fs::create_dir_all(dir)?;
@@ -175,10 +183,11 @@ pub(crate) fn make(
         Err(_) => BTreeMap::new(),
     };
     let mut old = old;
-    for scene in scenes::all().into_iter().filter(|scene| scene.part == part) {
+    let all = scenes::of(part);
+    for scene in &all {
         scene.label_anew(dir, &mut old);
     }
-    let scenes = scenes::all().into_iter().filter(|scene| scene.part == part && is_wanted(scene)).filter(|scene| {
+    let scenes = all.into_iter().filter(is_wanted).take(most).filter(|scene| {
         old.get(&scene.name)
             .is_none_or(|run| run.invalid.as_ref().is_some_and(|invalid| !invalid.starts_with("ambiguous")))
     });

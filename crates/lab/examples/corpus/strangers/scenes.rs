@@ -1,9 +1,10 @@
-//! Which transfers: a table. Train and held differ in programs, writers, sizes, round trips and rates, not in chance.
+//! Which transfers: a table. Train and held differ in programs, writers, sizes, round trips and rates, not in chance; a drawn
+//! part has the scenes of both with figures by chance.
 
 use std::time::Duration;
 
 use fullpipe_lab::Side;
-use fullpipe_path::LossSpec;
+use fullpipe_path::{LossSpec, Random};
 
 use super::{
     Cut, Part, Play, Road, Scene,
@@ -24,7 +25,7 @@ const CC3: &[&str] = &["cubic", "bbr", "reno"];
 fn congestions(part: Part) -> &'static [&'static str] {
     match part {
         Part::Train => CC2,
-        Part::Held => CC3,
+        Part::Held | Part::Drawn(_) => CC3,
     }
 }
 
@@ -33,28 +34,88 @@ struct Table {
     scenes: Vec<Scene>,
 }
 
-/// All of them, in an order in which each family comes early.
-pub(crate) fn all() -> Vec<Scene> {
-    let mut all = Vec::new();
-    for part in [Part::Train, Part::Held] {
-        let mut table = Table { part, scenes: Vec::new() };
-        table.writers();
-        table.receivers();
-        table.programs();
-        table.requests();
-        table.paths();
-        let mut scenes = table.scenes;
+/// Those of a part, in an order in which each family comes early.
+pub(super) fn of(part: Part) -> Vec<Scene> {
+    let mut scenes = match part {
+        Part::Train | Part::Held => table(part),
+        Part::Drawn(_) => [Part::Train, Part::Held].into_iter().flat_map(table).collect(),
+    };
+    if let Part::Drawn(seed) = part {
+        let mut chance = Random::new(seed);
         for (place, scene) in scenes.iter_mut().enumerate() {
-            scene.vary(place);
+            scene.part = part;
+            scene.draw(place, &mut chance);
         }
-        // A stride that has no divisor in common with any number of scenes here visits each once.
-        let (count, stride) = (scenes.len(), 10_007);
-        all.extend((0..count).map(|step| scenes[step * stride % count].clone()));
     }
-    all
+    // A stride that has no divisor in common with any number of scenes here visits each once.
+    let (count, stride) = (scenes.len(), 10_007);
+    (0..count).map(|step| scenes[step * stride % count].clone()).collect()
+}
+
+fn table(part: Part) -> Vec<Scene> {
+    let mut table = Table { part, scenes: Vec::new() };
+    table.writers();
+    table.receivers();
+    table.programs();
+    table.requests();
+    table.paths();
+    let mut scenes = table.scenes;
+    for (place, scene) in scenes.iter_mut().enumerate() {
+        scene.vary(place);
+    }
+    scenes
+}
+
+/// A factor between these two, as likely to halve as to double.
+fn factor(chance: &mut Random, least: f64, most: f64) -> f64 {
+    least * (most / least).powf(chance.unit())
+}
+
+fn scaled(number: usize, factor: f64) -> usize {
+    (number as f64 * factor).round() as usize
 }
 
 impl Scene {
+    /// Other figures: what fits a path grows with its product.
+    fn draw(&mut self, place: usize, chance: &mut Random) {
+        // The sizes of programs stand in their command lines.
+        let (least, most) = if matches!(self.play, Play::Programs(_)) { (0.8, 1.25) } else { (0.7, 1.45) };
+        let (rate, trip) = (factor(chance, least, most), factor(chance, least, most));
+        let road = &mut self.road;
+        road.mbps = (road.mbps * rate * 10.0).round() / 10.0;
+        let rtt_ms = road.rtt_ms;
+        road.rtt_ms = scaled(rtt_ms as usize, trip).max(3) as u64;
+        road.queue *= factor(chance, 0.8, 1.3);
+        if let Some(LossSpec::Bernoulli(part)) = &mut road.loss {
+            *part *= factor(chance, 0.6, 1.7);
+        }
+        if let Some((part, late_us)) = &mut road.reorder {
+            *part *= factor(chance, 0.7, 1.5);
+            *late_us = scaled(*late_us as usize, trip) as u64;
+        }
+        if let Some((mbps, kb)) = &mut road.police {
+            *mbps *= rate;
+            *kb = scaled(*kb as usize, factor(chance, 0.7, 1.5)) as u64;
+        }
+        if let Some(hole) = &mut road.hole {
+            *hole = 1_340 + (chance.unit() * 130.0) as u32;
+        }
+        if let Play::Flow(flow) = &mut self.play {
+            flow.draw(rate, trip, chance);
+            match (&mut self.intent, flow.pattern) {
+                (Intent::Ask { answer, pause_ms }, Pattern::Ask { answer: drawn, think, pause, .. }) => {
+                    (*answer, *pause_ms) = (drawn, (think + pause).as_millis() as u64);
+                }
+                (Intent::Short { bytes }, Pattern::Once(drawn)) => *bytes = drawn,
+                _ => {}
+            }
+            self.congestion = CC3[(chance.unit() * CC3.len() as f64) as usize];
+        }
+        let what = self.name.split('.').nth(1).unwrap_or_default();
+        self.name =
+            format!("{}.{what}-{place}.{}M-{}ms.{}", self.case, self.road.mbps, self.road.rtt_ms, self.congestion);
+    }
+
     /// Sparsely, and never where it changes what is meant.
     fn vary(&mut self, place: usize) {
         let is_plain = matches!(
@@ -85,11 +146,53 @@ impl Scene {
     }
 }
 
+impl Flow {
+    fn draw(&mut self, rate: f64, trip: f64, chance: &mut Random) {
+        let product = rate * trip;
+        for buffer in [&mut self.send_buffer, &mut self.receive_buffer].into_iter().flatten() {
+            *buffer = scaled(*buffer, product * factor(chance, 0.85, 1.15));
+        }
+        if let Some(window) = &mut self.window_clamp {
+            *window = scaled(*window as usize, product * factor(chance, 0.85, 1.15)) as u32;
+        }
+        if let Some(bps) = &mut self.pacing {
+            *bps *= rate * factor(chance, 0.8, 1.2);
+        }
+        if let Some(bytes) = &mut self.most_per_segment {
+            *bytes = scaled(*bytes as usize, factor(chance, 0.8, 1.3)) as u32;
+        }
+        match &mut self.reader {
+            Reader::AsTheyCome | Reader::Stops(..) => {}
+            Reader::Constant(bps) => *bps *= rate * factor(chance, 0.8, 1.2),
+            Reader::Bursts(bytes, pause) => {
+                *bytes = scaled(*bytes, rate * factor(chance, 0.8, 1.2));
+                *pause = pause.mul_f64(factor(chance, 0.8, 1.2));
+            }
+        }
+        match &mut self.pattern {
+            Pattern::Bulk { write, .. } => *write = scaled(*write, factor(chance, 0.5, 2.0)),
+            // So many segments are what loses the tail.
+            Pattern::Once(bytes) if *bytes > 20 * 1_448 => *bytes = scaled(*bytes, factor(chance, 0.7, 1.4)),
+            Pattern::Once(_) | Pattern::Late(_) => {}
+            Pattern::Every(pause, bytes) => {
+                *pause = pause.mul_f64(trip);
+                *bytes = scaled(*bytes, product * factor(chance, 0.8, 1.2));
+            }
+            Pattern::Ask { answer, think, pause, .. } => {
+                *answer = scaled(*answer, factor(chance, 0.6, 1.7));
+                for time in [think, pause] {
+                    *time = Duration::from_millis(time.mul_f64(factor(chance, 0.7, 1.5)).as_millis() as u64);
+                }
+            }
+        }
+    }
+}
+
 impl Table {
     fn pick<T>(&self, train: T, held: T) -> T {
         match self.part {
             Part::Train => train,
-            Part::Held => held,
+            Part::Held | Part::Drawn(_) => held,
         }
     }
 
@@ -359,7 +462,7 @@ impl Table {
     fn programs(&mut self) {
         match self.part {
             Part::Train => self.programs_seen(),
-            Part::Held => self.programs_held(),
+            Part::Held | Part::Drawn(_) => self.programs_held(),
         }
     }
 
