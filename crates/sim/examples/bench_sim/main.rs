@@ -19,6 +19,8 @@ use rustix::time::{ClockId, clock_gettime};
 const RATE_BPS: u64 = 1_000_000_000;
 const RTT_US: u64 = 10_000;
 const WINDOW: u32 = 1_000_000;
+/// Packets.
+const QUEUE: u32 = 10_000;
 /// Payload of one run.
 const BYTES: u64 = 400_000_000;
 /// Losses towards the receiver that are tried, one in so many packets.
@@ -50,23 +52,33 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("one connection, {BYTES} B over 1 Gbit/s and {RTT_US} us, window {WINDOW} B, {ROUNDS} runs each;");
     println!("data segments per second of processor time of one thread, SACK and timestamps on");
     let mut found = [const { Vec::new() }; LOSSES.len()];
-    let mut peer = Vec::new();
+    // The same path, and lines that only delay.
+    let peers = [Some((RATE_BPS, QUEUE as u64)), None];
+    let mut of_peers = [const { Vec::new() }; 2];
     for _ in 0..ROUNDS {
         // In turn, so that whatever else the machine does hits all of them.
         for (found, loss) in found.iter_mut().zip(LOSSES) {
             found.push(engine(loss)?);
         }
-        let begun = processor_time();
-        let segments = smoltcp::transfer(BYTES, RTT_US, WINDOW as usize)?;
-        peer.push(Figures { segments, seconds: processor_time() - begun, virtual_seconds: 0.0 });
+        for (found, limit) in of_peers.iter_mut().zip(peers) {
+            let begun = processor_time();
+            let (segments, virtual_seconds) = smoltcp::transfer(BYTES, RTT_US, WINDOW as usize, limit)?;
+            found.push(Figures { segments, seconds: processor_time() - begun, virtual_seconds });
+        }
     }
     for (found, loss) in found.iter_mut().zip(LOSSES) {
         let case = loss.map_or_else(|| "no loss".to_owned(), |one_in| format!("one packet in {one_in} lost"));
         let middle = print(&case, found);
         println!("  {:<26} {} segments in {:.1} s of the simulation", "", middle.segments, middle.virtual_seconds);
     }
-    let peer = print("smoltcp, no loss, no SACK", &mut peer);
-    println!("  ratio without loss         {:.2} (aim 3)", median(&mut found[0]).speed() / peer.speed());
+    let own = median(&mut found[0]).speed();
+    for (found, (case, aim)) in
+        of_peers.iter_mut().zip([("smoltcp, the same path", " (aim 3)"), ("smoltcp, lines that delay", "")])
+    {
+        let peer = print(case, found);
+        println!("  {:<26} {} segments in {:.1} s of the simulation", "", peer.segments, peer.virtual_seconds);
+        println!("  ratio without loss         {:.2}{aim}", own / peer.speed());
+    }
     crowds()?;
     sweep()
 }
@@ -132,7 +144,7 @@ fn seconds(clock: ClockId) -> f64 {
 }
 
 fn spec(rate_bps: u64, rtt_us: u64, loss: Option<u32>) -> Result<Spec, Box<dyn Error>> {
-    let queue = QueueSize::Packets(10_000);
+    let queue = QueueSize::Packets(QUEUE);
     let loss = loss.map_or(0.0, |one_in| 1.0 / f64::from(one_in));
     let path = knob::path(Rate::from_bps(rate_bps), Micros::new(rtt_us), loss, queue)?;
     let mut spec = Spec::new(path, HostSpec::named("linux-6.18")?, HostSpec::named("linux-6.18")?);

@@ -1,25 +1,38 @@
-//! The peer: two smoltcp interfaces in one process and in virtual time, joined by lines that only delay, as its own test
-//! `netsim` does it. smoltcp has neither timestamps in force nor SACK here, and its lines have no rate and no queue.
+//! The peer: smoltcp's own simulator, its test `netsim` (0.13), written once more: two interfaces on Ethernet in one process and in
+//! virtual time, each behind a tracer, packets on heaps, and a random number for each packet. smoltcp has neither timestamps nor SACK
+//! in force there. Its lines only delay, so that a whole window arrives at one moment and one poll takes it; with the rate and
+//! the queue of the path that the simulator has, packets arrive one by one.
 
-use std::{cell::RefCell, collections::VecDeque, error::Error};
+use std::{
+    cell::{Cell, RefCell},
+    cmp::Reverse,
+    collections::BinaryHeap,
+    error::Error,
+};
 
+use fullpipe_path::Random;
 use smoltcp::{
     iface::{Config, Interface, SocketHandle, SocketSet},
-    phy::{self, ChecksumCapabilities, DeviceCapabilities, Medium},
+    phy::{self, ChecksumCapabilities, DeviceCapabilities, Medium, Tracer},
     socket::tcp,
     time::{Duration, Instant},
-    wire::{HardwareAddress, IpAddress, IpCidr},
+    wire::{EthernetAddress, HardwareAddress, IpAddress, IpCidr},
 };
 
 const PORT: u16 = 5201;
 /// Packets longer than this carry data.
 const EMPTY: usize = 100;
 
-/// Packets under way in one direction, and when they arrive.
-#[derive(Default)]
+/// Packets under way in one direction, by when they arrive and in the order in which they were sent.
 struct Line {
-    packets: RefCell<VecDeque<(Instant, Vec<u8>)>>,
-    data_segments: RefCell<u64>,
+    packets: RefCell<BinaryHeap<Reverse<(Instant, u64, Vec<u8>)>>>,
+    chance: RefCell<Random>,
+    sent: Cell<u64>,
+    data_segments: Cell<u64>,
+    /// Bits a second, and the packets of 1,500 B that wait at the most, where the line has a rate.
+    limit: Option<(u64, u64)>,
+    /// When it has sent what it was given.
+    free: Cell<Instant>,
 }
 
 struct Device<'a> {
@@ -30,7 +43,8 @@ struct Device<'a> {
 
 struct Sending<'a> {
     line: &'a Line,
-    at: Instant,
+    now: Instant,
+    delay: Duration,
 }
 
 struct Arrived(Vec<u8>);
@@ -45,9 +59,48 @@ impl phy::TxToken for Sending<'_> {
     fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, len: usize, fill: F) -> R {
         let mut packet = vec![0; len];
         let result = fill(&mut packet);
-        *self.line.data_segments.borrow_mut() += u64::from(len > EMPTY);
-        self.line.packets.borrow_mut().push_back((self.at, packet));
+        self.line.take(packet, self.now, self.delay);
         result
+    }
+}
+
+impl Line {
+    fn new(limit: Option<(u64, u64)>, seed: u64) -> Self {
+        Self {
+            packets: RefCell::default(),
+            chance: RefCell::new(Random::new(seed)),
+            sent: Cell::new(0),
+            data_segments: Cell::new(0),
+            limit,
+            free: Cell::new(Instant::ZERO),
+        }
+    }
+
+    fn take(&self, packet: Vec<u8>, now: Instant, delay: Duration) {
+        self.data_segments.set(self.data_segments.get() + u64::from(packet.len() > EMPTY));
+        // The test asks for each packet, also where nothing is to be lost.
+        if self.chance.borrow_mut().chance(0.0) {
+            return;
+        }
+        let Some(left) = self.left(now, packet.len()) else { return };
+        let number = self.sent.replace(self.sent.get() + 1);
+        self.packets.borrow_mut().push(Reverse((left + delay, number, packet)));
+    }
+
+    /// When a packet that comes now has been sent; `None` where the queue is full.
+    fn left(&self, now: Instant, len: usize) -> Option<Instant> {
+        let Some((bps, most)) = self.limit else { return Some(now) };
+        let takes = |bytes: u64| Duration::from_micros(bytes * 8_000_000 / bps);
+        let begin = self.free.get().max(now);
+        if begin - now > takes(most * 1_500) {
+            return None;
+        }
+        self.free.set(begin + takes(len as u64));
+        Some(self.free.get())
+    }
+
+    fn next(&self) -> Option<Instant> {
+        self.packets.borrow().peek().map(|Reverse((at, ..))| *at)
     }
 }
 
@@ -63,32 +116,25 @@ impl phy::Device for Device<'_> {
 
     fn capabilities(&self) -> DeviceCapabilities {
         let mut capabilities = DeviceCapabilities::default();
-        capabilities.max_transmission_unit = 1_500;
-        capabilities.medium = Medium::Ip;
+        capabilities.max_transmission_unit = 1_514;
+        capabilities.medium = Medium::Ethernet;
         capabilities.checksum = ChecksumCapabilities::ignored();
         capabilities
     }
 
     fn receive(&mut self, now: Instant) -> Option<(Arrived, Sending<'_>)> {
-        let mut packets = self.into.packets.borrow_mut();
-        packets.front().filter(|(at, _)| *at <= now)?;
-        let (_, packet) = packets.pop_front()?;
-        Some((Arrived(packet), Sending { line: self.out, at: now + self.delay }))
+        self.into.next().filter(|at| *at <= now)?;
+        let Reverse((_, _, packet)) = self.into.packets.borrow_mut().pop()?;
+        Some((Arrived(packet), Sending { line: self.out, now, delay: self.delay }))
     }
 
     fn transmit(&mut self, now: Instant) -> Option<Sending<'_>> {
-        Some(Sending { line: self.out, at: now + self.delay })
-    }
-}
-
-impl Line {
-    fn next(&self) -> Option<Instant> {
-        self.packets.borrow().front().map(|(at, _)| *at)
+        Some(Sending { line: self.out, now, delay: self.delay })
     }
 }
 
 struct Host<'a> {
-    device: Device<'a>,
+    device: Tracer<Device<'a>>,
     interface: Interface,
     sockets: SocketSet<'static>,
     socket: SocketHandle,
@@ -96,8 +142,11 @@ struct Host<'a> {
 
 impl<'a> Host<'a> {
     fn new(address: IpAddress, out: &'a Line, into: &'a Line, delay: Duration, buffer: usize) -> Result<Self, String> {
-        let mut device = Device { out, into, delay };
-        let mut interface = Interface::new(Config::new(HardwareAddress::Ip), &mut device, Instant::ZERO);
+        // Nobody logs, as in the test without RUST_LOG.
+        let mut device = Tracer::new(Device { out, into, delay }, |_, _| {});
+        let IpAddress::Ipv4(ip) = address;
+        let hardware = HardwareAddress::Ethernet(EthernetAddress([2, 0, 0, 0, 0, ip.octets()[3]]));
+        let mut interface = Interface::new(Config::new(hardware), &mut device, Instant::ZERO);
         let mut is_full = false;
         interface.update_ip_addrs(|all| is_full = all.push(IpCidr::new(address, 24)).is_err());
         if is_full {
@@ -117,9 +166,14 @@ impl<'a> Host<'a> {
     }
 }
 
-/// Moves `bytes`, and returns how many segments with data left the sender.
-pub(crate) fn transfer(bytes: u64, rtt_us: u64, buffer: usize) -> Result<u64, Box<dyn Error>> {
-    let (there, back) = (Line::default(), Line::default());
+/// Moves `bytes` over lines with that limit of rate and queue; how many segments with data left the sender, and in what time; s.
+pub(crate) fn transfer(
+    bytes: u64,
+    rtt_us: u64,
+    buffer: usize,
+    limit: Option<(u64, u64)>,
+) -> Result<(u64, f64), Box<dyn Error>> {
+    let (there, back) = (Line::new(limit, 0), Line::new(limit, 1));
     let delay = Duration::from_micros(rtt_us / 2);
     let (from, to) = (IpAddress::v4(10, 80, 0, 1), IpAddress::v4(10, 80, 0, 2));
     let mut sender = Host::new(from, &there, &back, delay, buffer)?;
@@ -145,6 +199,5 @@ pub(crate) fn transfer(bytes: u64, rtt_us: u64, buffer: usize) -> Result<u64, Bo
         ];
         now = now.max(own.into_iter().flatten().min().ok_or("nothing will ever happen")?);
     }
-    let sent = *there.data_segments.borrow();
-    Ok(sent)
+    Ok((there.data_segments.get(), now.total_micros() as f64 / 1e6))
 }
