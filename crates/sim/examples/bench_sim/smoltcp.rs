@@ -23,9 +23,12 @@ const PORT: u16 = 5201;
 /// Packets longer than this carry data.
 const EMPTY: usize = 100;
 
+/// When it arrives, its number, and its bytes.
+type Packet = (Instant, u64, Vec<u8>);
+
 /// Packets under way in one direction, by when they arrive and in the order in which they were sent.
 struct Line {
-    packets: RefCell<BinaryHeap<Reverse<(Instant, u64, Vec<u8>)>>>,
+    packets: RefCell<BinaryHeap<Reverse<Packet>>>,
     chance: RefCell<Random>,
     sent: Cell<u64>,
     data_segments: Cell<u64>,
