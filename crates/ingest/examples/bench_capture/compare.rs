@@ -22,6 +22,8 @@ struct Tool {
     name: &'static str,
     command: Vec<String>,
     rounds: usize,
+    /// More than there are processors: the time of the busiest of them counts, below which no number of processors comes.
+    threads: usize,
 }
 
 /// What a run took.
@@ -29,6 +31,8 @@ struct Run {
     seconds: f64,
     /// Of all its threads, to 10 ms.
     cpu_seconds: f64,
+    /// Of the busiest of its threads.
+    busiest_seconds: f64,
     /// The most memory that was resident, in kB.
     peak_kb: u64,
     was_stopped: bool,
@@ -68,7 +72,7 @@ fn stream(kind: Kind, threads: &str) -> io::Result<()> {
     let run = watch(&mut child, start)?;
     let bytes = maker.and_then(|maker| maker.join().ok()).transpose()?.unwrap_or(0);
     let name = if threads == "1" { "connections, one thread" } else { "connections, two threads" };
-    line(kind, name, &run, bytes);
+    line(kind, name, &run, run.seconds, bytes);
     Ok(())
 }
 
@@ -78,6 +82,7 @@ fn tools() -> io::Result<Vec<Tool>> {
         name,
         command: command.iter().map(|word| (*word).to_owned()).collect(),
         rounds,
+        threads: 1,
     };
     // `-n`: without it, peers spend their time on asking for the names of hosts.
     let mut tools = vec![
@@ -89,12 +94,9 @@ fn tools() -> io::Result<Vec<Tool>> {
         tool("tcptrace -n -l", ROUNDS, &["tcptrace", "-n", "-l", "{}"]),
         tool("tshark -n -z conv,tcp", 1, &["tshark", "-n", "-q", "-z", "conv,tcp", "-r", "{}"]),
     ];
-    // More threads than processors show nothing.
-    let processors = thread::available_parallelism().map_or(1, usize::from);
-    for (threads, name, count) in [(4, "connections, four threads", "4"), (8, "connections, eight threads", "8")] {
-        if processors >= threads {
-            tools.push(tool(name, ROUNDS, &[&own, "follow", "--threads", count, "{}"]));
-        }
+    // Beyond six there is no work for more (`Team::MOST_THREADS`).
+    for (threads, name, count) in [(4, "connections, four threads", "4"), (6, "connections, six threads", "6")] {
+        tools.push(Tool { threads, ..tool(name, ROUNDS, &[&own, "follow", "--threads", count, "{}"]) });
     }
     Ok(tools)
 }
@@ -109,11 +111,13 @@ fn compressed(path: &Path) -> io::Result<()> {
         }
         let name = packed.display().to_string();
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
-        let apart = Tool { name: program, command: words(&[program, "-d", "-c", "-q", "{}"]), rounds: ROUNDS };
+        let apart =
+            Tool { name: program, command: words(&[program, "-d", "-c", "-q", "{}"]), rounds: ROUNDS, threads: 1 };
         let reading = Tool {
             name: "connections, two threads",
             command: words(&[&own, "follow", "--threads", "2", "{}"]),
             rounds: ROUNDS,
+            threads: 2,
         };
         println!("{name}:");
         measure(Kind::Many, &packed, &[&apart, &reading])?;
@@ -133,26 +137,32 @@ fn measure(kind: Kind, path: &Path, tools: &[&Tool]) -> io::Result<()> {
             }
         }
     }
+    let processors = thread::available_parallelism().map_or(1, usize::from);
     for (tool, mut runs) in tools.iter().zip(runs) {
-        runs.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
+        let counts = |run: &Run| if tool.threads > processors { run.busiest_seconds } else { run.seconds };
+        runs.sort_by(|a, b| counts(a).total_cmp(&counts(b)));
         let Some(median) = runs.get(runs.len() / 2) else { continue };
-        line(kind, tool.name, median, bytes);
+        line(kind, tool.name, median, counts(median), bytes);
     }
     Ok(())
 }
 
-fn line(kind: Kind, tool: &str, run: &Run, bytes: u64) {
+fn line(kind: Kind, tool: &str, run: &Run, seconds: f64, bytes: u64) {
     let (packets, ..) = kind.shape();
     println!(
         "{:<9}{:<28}{:>9.3}{:>9.2}{:>9.2}{:>9.2}{:>10.1}{}",
         kind.name(),
         tool,
-        run.seconds,
+        seconds,
         run.cpu_seconds,
-        bytes as f64 / run.seconds / 1e9,
-        f64::from(packets) / run.seconds / 1e6,
+        bytes as f64 / seconds / 1e9,
+        f64::from(packets) / seconds / 1e6,
         run.peak_kb as f64 / 1024.0,
-        if run.was_stopped { "  stopped, not done" } else { "" },
+        match () {
+            () if run.was_stopped => "  stopped, not done",
+            () if seconds < run.seconds => "  the busiest thread's time: too few processors",
+            () => "",
+        },
     );
 }
 
@@ -166,17 +176,28 @@ fn once(tool: &Tool, path: &Path) -> io::Result<Run> {
 
 fn watch(child: &mut Child, start: Instant) -> io::Result<Run> {
     let own = PathBuf::from(format!("/proc/{}", child.id()));
-    let (mut peak_kb, mut cpu_seconds, mut was_stopped) = (0, 0.0_f64, false);
+    let mut run = Run { seconds: 0.0, cpu_seconds: 0.0, busiest_seconds: 0.0, peak_kb: 0, was_stopped: false };
     while child.try_wait()?.is_none() {
-        peak_kb = peak(&own.join("status")).unwrap_or(0).max(peak_kb);
-        cpu_seconds = cpu(&own.join("stat")).unwrap_or(0.0).max(cpu_seconds);
-        if start.elapsed() > LONGEST && !was_stopped {
-            was_stopped = true;
+        run.peak_kb = peak(&own.join("status")).unwrap_or(0).max(run.peak_kb);
+        run.cpu_seconds = cpu(&own.join("stat")).unwrap_or(0.0).max(run.cpu_seconds);
+        run.busiest_seconds = busiest(&own.join("task")).unwrap_or(0.0).max(run.busiest_seconds);
+        if start.elapsed() > LONGEST && !run.was_stopped {
+            run.was_stopped = true;
             child.kill()?;
         }
         thread::sleep(Duration::from_millis(2));
     }
-    Ok(Run { seconds: start.elapsed().as_secs_f64(), cpu_seconds, peak_kb, was_stopped })
+    run.seconds = start.elapsed().as_secs_f64();
+    Ok(run)
+}
+
+/// Processor time of the thread that had most (the first figure of schedstat: nanoseconds); s.
+fn busiest(tasks: &Path) -> Option<f64> {
+    let times = fs::read_dir(tasks).ok()?.filter_map(|task| {
+        let text = fs::read_to_string(task.ok()?.path().join("schedstat")).ok()?;
+        text.split(' ').next()?.parse::<f64>().ok()
+    });
+    times.reduce(f64::max).map(|nanos| nanos / 1e9)
 }
 
 /// Time in the process and in the kernel for it (proc(5): fields 14 and 15, in hundredths of a second).
