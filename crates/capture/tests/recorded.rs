@@ -30,6 +30,10 @@ const RECORDED: &[(&str, Limiter, Option<Detail>)] = &[
 const AT_THE_SENDER: &[(&str, Limiter, Option<Detail>)] = &[
     ("10m-100ms-cubic-black-hole-a", Limiter::SegmentSize, Some(Detail::MtuBlackHole)),
     ("50m-40ms-cubic-tail-loss-a", Limiter::CongestionWindow, Some(Detail::TailLoss)),
+    // BBR's last two segments of twenty are lost, and it asks for them.
+    ("strangers/tail-loss-probed-a", Limiter::CongestionWindow, Some(Detail::TailLoss)),
+    // 60 KB each 220 ms over 89 ms, without the handshake: what waits is the application and no way to it.
+    ("strangers/frames-from-the-middle-a", Limiter::Application, Some(Detail::Idle)),
     // Reno sends to lwIP in bursts with pauses, in which a bucket of 48 KB fills up again.
     ("strangers/policed-pauses-a", Limiter::Path, Some(Detail::Policed)),
 ];
@@ -62,6 +66,8 @@ const STRANGERS: &[(&str, Limiter, Option<Detail>)] = &[
     ("paced-socket", Limiter::Application, None),
     // FreeBSD 13 sends to an application that reads more slowly than the path carries.
     ("slow-reader-freebsd", Limiter::ReceiveWindow, Some(Detail::SlowReader)),
+    // All of 39 KB is acknowledged at once, 18 ms later than the path takes: when it was read.
+    ("slow-reader-whole-window", Limiter::ReceiveWindow, Some(Detail::SlowReader)),
     // 64 KB each 200 ms: what is offered in between is less than a segment, and not nothing.
     ("slow-reader-leftover", Limiter::ReceiveWindow, Some(Detail::SlowReader)),
 ];

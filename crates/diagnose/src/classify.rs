@@ -32,6 +32,7 @@ impl Label {
 const SATURATED: Label = Label::new(Limiter::Path, Some(Detail::Saturated));
 const SLOW_START: Label = Label::new(Limiter::CongestionWindow, Some(Detail::SlowStart));
 const LOSS: Label = Label::new(Limiter::CongestionWindow, Some(Detail::Loss));
+const TAIL_LOSS: Label = Label::new(Limiter::CongestionWindow, Some(Detail::TailLoss));
 
 /// Everything that is known before any interval is labelled.
 #[derive(Clone, Debug)]
@@ -46,6 +47,9 @@ pub(crate) struct Case<'a> {
     /// As packets tell of the whole transfer ([`packets::is_credited`], [`packets::is_unprompted`]).
     pub(crate) is_credited: bool,
     is_unprompted: bool,
+    /// Whether one acknowledgement is of half a window at least: a receiver acknowledges every second full segment (RFC 5681, section
+    /// 4.2), unless its application lets it wait.
+    is_acked_whole: bool,
 }
 
 impl<'a> Case<'a> {
@@ -54,13 +58,16 @@ impl<'a> Case<'a> {
         let timeline = Timeline::new(transfer);
         let path = Path::new(transfer, &timeline, others);
         let losses = Losses::new(transfer, &timeline);
+        let offer = Offer::new(transfer, &timeline);
         Self {
             policed: policer::rate(transfer, &timeline, &path, &losses),
             path,
             losses,
-            offer: Offer::new(transfer, &timeline),
             is_credited: packets::is_credited(&timeline),
             is_unprompted: packets::is_unprompted(&timeline),
+            is_acked_whole: packets::acked_at_once(&timeline)
+                .is_some_and(|bytes| bytes >= thresholds::LEAST_CEILING * timeline.mss && 2.0 * bytes >= offer.largest),
+            offer,
             timeline,
             transfer,
         }
@@ -208,7 +215,8 @@ impl<'a> Case<'a> {
         let is_dry = interval.dry.is_some_and(|dry| dry >= thresholds::DRY);
         let is_large = interval.offered().is_some_and(|window| window >= thresholds::LEAST_CEILING * self.timeline.mss);
         let late = interval.rtt().zip(self.path.base_rtt).is_some_and(|(rtt, base)| {
-            rtt >= thresholds::QUEUE_FACTOR * base && rtt - base >= *thresholds::ACK_DELAY_US.start()
+            let least = if self.is_acked_whole { thresholds::READ_LATE_US } else { *thresholds::ACK_DELAY_US.start() };
+            rtt >= thresholds::QUEUE_FACTOR * base && rtt - base >= least
         });
         is_dry && is_large && late && self.offer.detail() == Some(Detail::WindowCeiling)
     }
@@ -302,7 +310,9 @@ impl<'a> Case<'a> {
         let mut acked_until = 0;
         for index in 0..intervals.len() {
             let interval = &intervals[index];
-            if interval.timeouts > 0 {
+            if self.probes_a_loss(index) {
+                labels[silence_from..=index].fill(TAIL_LOSS);
+            } else if interval.timeouts > 0 {
                 // A timer runs while something is in flight. Where that was not seen, it was lost before the place of capture.
                 let is_unseen = silence_from == index && self.transfer.lost_size.is_some();
                 let from = if is_unseen { acked_until } else { silence_from };
@@ -322,6 +332,16 @@ impl<'a> Case<'a> {
                 acked_until = index + 1;
             }
         }
+    }
+
+    /// Whether the last segment was sent again unasked, and nothing says that it had arrived: two round trips of silence instead of a
+    /// timer's (RFC 8985, section 7.2).
+    fn probes_a_loss(&self, index: usize) -> bool {
+        let Some(later) = self.timeline.intervals.get(index..) else { return false };
+        let answered_us = later.first().map_or(0.0, |i| i.to_us as f64) + 2.0 * self.timeline.base_rtt.unwrap_or(0.0);
+        let mut until_answered = later.iter().take_while(|i| i.from_us as f64 <= answered_us);
+        later.first().is_some_and(|i| i.at.packets.is_some_and(|packets| packets.probes > 0))
+            && until_answered.all(|i| i.dsacks <= 0.0)
     }
 
     /// Full-size segments vanish: the path's MTU is known to be smaller, or progress resumed with smaller segments, or
@@ -684,7 +704,8 @@ fn stall(interval: &Interval, black_hole: bool) -> Label {
     if black_hole {
         return Label::new(Limiter::SegmentSize, Some(Detail::MtuBlackHole));
     }
-    let is_tail = interval.not_sent() == Some(0.0) || packets::is_tail(interval);
-    let detail = if is_tail { Detail::TailLoss } else { Detail::Rto };
-    Label::new(Limiter::CongestionWindow, Some(detail))
+    if interval.not_sent() == Some(0.0) || packets::is_tail(interval) {
+        return TAIL_LOSS;
+    }
+    Label::new(Limiter::CongestionWindow, Some(Detail::Rto))
 }

@@ -301,6 +301,14 @@ pub(crate) fn is_mostly_asked(timeline: &Timeline) -> bool {
     time >= thresholds::MOST_OF_INTERVAL * timeline.span_us
 }
 
+/// The mean of what one acknowledgement acknowledges that makes room.
+pub(crate) fn acked_at_once(timeline: &Timeline) -> Option<f64> {
+    let seen = timeline.intervals.iter().filter_map(|i| Some((i.acked, i.at.packets.as_ref()?.prompts)));
+    let (acked, prompts) =
+        seen.fold((0.0, 0.0), |(acked, all), (bytes, prompts)| (acked + bytes, all + f64::from(prompts)));
+    (prompts > 0.0).then(|| acked / prompts)
+}
+
 /// How often the receiver asked for more when everything had been sent and acknowledged.
 pub(crate) fn asked(timeline: &Timeline) -> u64 {
     timeline.intervals.iter().filter_map(|i| i.at.packets.as_ref()).map(|packets| u64::from(packets.asked)).sum()

@@ -419,3 +419,10 @@ pub(crate) const ABOVE_BOUND: f64 = 1.3;
 
 /// ... and this much leaves nothing of the verdict.
 pub(crate) const FAR_ABOVE_BOUND: f64 = 2.0;
+
+/// Of the time that a congestion window held a sender, a reason that holds for this part is the reason for the rest, too, where none shows.
+pub(crate) const KNOWN_PART: f64 = 0.25;
+
+/// An acknowledgement of half a window that comes so much later than the path takes waited for the application to read: more than a host is
+/// busy otherwise, in microseconds.
+pub(crate) const READ_LATE_US: f64 = 5_000.0;

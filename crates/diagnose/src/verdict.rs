@@ -166,6 +166,12 @@ impl<'a> Ruling<'a> {
         }
         let intervals: Vec<&Interval> = held.map(|(_, interval)| interval).collect();
         let time: f64 = intervals.iter().map(|i| i.len()).sum();
+        // A congestion window that nothing else explains is explained by what explains a good part of its time.
+        let is_known =
+            |(detail, part): &(&Option<Detail>, &f64)| detail.is_some() && **part >= thresholds::KNOWN_PART * time;
+        if limiter == Limiter::CongestionWindow && details.iter().any(|known| is_known(&known)) {
+            details.remove(&None);
+        }
         let ruling = Self {
             limiter,
             under: limiter,

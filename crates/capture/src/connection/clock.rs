@@ -90,6 +90,9 @@ impl Queueing {
 /// The least time for which a queue must stand to be distinguished from a burst.
 const LEAST_EPOCH_NS: u64 = 20_000_000;
 
+/// What is on its way to an end beside the place of capture was seen less than this before the end has it.
+const LEAST_PASSED_NS: u64 = 1_000_000;
+
 /// How long timestamps take from the place of capture to an end and, echoed, back here.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Echo {
@@ -101,6 +104,9 @@ pub(crate) struct Echo {
     pub(crate) least_len: u32,
     /// Whether an echo was measured, and not only the handshake.
     pub(crate) is_known: bool,
+    /// Whether it is the way that takes that long, and not the end that waits: the handshake was seen, or an echo of one value passed
+    /// a newer one that was on its way. Who sends only when everything was acknowledged echoes the newest each time, wherever it is.
+    pub(super) is_way: bool,
     epoch_until_ns: u64,
     epoch_least_ns: Option<u64>,
     /// The least of the epoch before: what stands in a queue all the time lengthens it, too.
@@ -110,9 +116,10 @@ pub(crate) struct Echo {
 impl Echo {
     /// As new, with the room that the list had.
     pub(super) fn empty(&mut self) {
-        let Self { awaited, newest, least_ns, least_len, is_known, epoch_until_ns, epoch_least_ns, recent_ns } = self;
+        let Self { awaited, newest, least_ns, least_len, is_known, is_way, epoch_until_ns, epoch_least_ns, recent_ns } =
+            self;
         awaited.clear();
-        (*newest, *least_len, *is_known) = (None, 0, false);
+        (*newest, *least_len, *is_known, *is_way) = (None, 0, false, false);
         (*least_ns, *epoch_until_ns, *epoch_least_ns, *recent_ns) = (None, 0, None, None);
     }
 
@@ -140,6 +147,8 @@ impl Echo {
                 let took_ns = at_ns.saturating_sub(sent_ns);
                 self.note(took_ns, len);
                 self.is_known = true;
+                let newer = self.awaited.front();
+                self.is_way |= newer.is_some_and(|(_, sent_ns)| at_ns.saturating_sub(*sent_ns) >= LEAST_PASSED_NS);
                 self.note_recent(at_ns, took_ns);
             }
         }

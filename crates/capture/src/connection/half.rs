@@ -50,6 +50,9 @@ const EARLY_NS: u64 = 1_000_000;
 const STARVED_PART: u64 = 5;
 const LEAST_STARVED_NS: u64 = 5_000_000;
 
+/// Beside the receiver, the way to it takes less than this part of the way to the sender.
+const WAIT_PART: u64 = 8;
+
 /// Less than this part of the way to the receiver is no way.
 const BESIDE_PART: u64 = 50;
 
@@ -454,7 +457,7 @@ impl Half {
     /// From the place of capture to the sender and back, now: the least seen, and what queues on the way here.
     #[inline]
     pub(crate) fn shift_ns(&self, now_ns: u64) -> u64 {
-        let near_ns = self.near.least_ns.unwrap_or(0);
+        let near_ns = self.near_ns();
         // Beside the sender it is the time that a host takes to answer, which it doesn't take each time.
         let is_beside = near_ns < self.far.least_ns.unwrap_or(0) / BESIDE_PART;
         let early_ns = ROUNDING_NS.max(self.spacing.takes_ns(HANDSHAKE_OPTIONS));
@@ -474,10 +477,18 @@ impl Half {
         }
     }
 
+    /// From the place of capture to the sender and back, at least. Where nothing tells a way from a sender that waits, and the way to
+    /// the receiver is a good part of it, the place is taken for the sender's own.
+    pub(crate) fn near_ns(&self) -> u64 {
+        let near_ns = self.near.least_ns.unwrap_or(0);
+        let waits = !self.near.is_way && self.far.least_ns.is_some_and(|far_ns| far_ns >= near_ns / WAIT_PART);
+        if waits { 0 } else { near_ns }
+    }
+
     /// Whether a queue anywhere on the path would show: most of the path is behind the place of capture, or timestamps
     /// tell what happens before it.
     pub(crate) fn sees_queues(&self) -> bool {
-        let (near_ns, far_ns) = (self.near.least_ns.unwrap_or(0), self.far.least_ns.unwrap_or(0));
+        let (near_ns, far_ns) = (self.near_ns(), self.far.least_ns.unwrap_or(0));
         self.queueing.is_known() || near_ns < 2_000_000 || near_ns <= far_ns / 3
     }
 
@@ -490,7 +501,7 @@ impl Half {
     /// smaller one took its place, or beside the receiver, nothing came for `silent_ns` after the handshake, and then
     /// smaller ones than were `announced`, from the middle of what had been sent.
     pub(crate) fn lost_size(&self, announced: Option<u16>, silent_ns: u64) -> Option<u32> {
-        let (near_ns, far_ns) = (self.near.least_ns.unwrap_or(0), self.far.least_ns.unwrap_or(u64::MAX));
+        let (near_ns, far_ns) = (self.near_ns(), self.far.least_ns.unwrap_or(u64::MAX));
         let allowed = announced.map_or(0, u32::from);
         let is_beside_receiver = near_ns > far_ns && silent_ns >= LEAST_RTO_NS.max(near_ns.saturating_mul(4));
         let begins_late = is_beside_receiver && self.begins_beyond && self.first_len < allowed / 20 * 19;
@@ -554,7 +565,7 @@ impl Half {
             self.una = self.una.max(from);
         }
         if let Some(value) = seen.value() {
-            self.queueing.on(seen.at_ns, value, self.near.least_ns.unwrap_or(0));
+            self.queueing.on(seen.at_ns, value, self.near_ns());
         }
         if seen.len > 0 {
             self.on_data(seen, from, peer_mss);
@@ -655,13 +666,10 @@ impl Half {
         }
         let credited = is_new && seen.at_ns.wrapping_sub(self.credit_ns) <= CREDIT_NS;
         let starved_ns = if is_full { self.flight.fill(seen.at_ns) } else { 0 };
+        let trip_ns = self.near_ns() + self.far.least_ns.unwrap_or(0);
         let Some(bins) = &mut self.flight.bins else { return };
         // After an acknowledgement just before, the sender waited for that one.
-        if waited_ns > PROMPT_NS
-            && is_new
-            && starved_ns >= LEAST_STARVED_NS
-            && starved_ns >= (self.near.least_ns.unwrap_or(0) + self.far.least_ns.unwrap_or(0)) / STARVED_PART
-        {
+        if waited_ns > PROMPT_NS && is_new && starved_ns >= LEAST_STARVED_NS && starved_ns >= trip_ns / STARVED_PART {
             bins.spread(seen.at_ns, starved_ns, |bin| &mut bin.starved_ns);
         }
         let bin = bins.now();
@@ -689,7 +697,7 @@ impl Half {
 
     /// Most of the path is before the place of capture.
     fn is_beside_receiver(&self) -> bool {
-        self.near.least_ns.zip(self.far.least_ns).is_some_and(|(near_ns, far_ns)| near_ns > far_ns)
+        self.far.least_ns.is_some_and(|far_ns| self.near_ns() > far_ns)
     }
 
     /// How much longer a segment of `len` bytes takes the narrowest link than the one that gave the distance to the sender.
@@ -729,20 +737,19 @@ impl Half {
     /// How long after an acknowledgement what is sent may count as its answer: where the place of capture is away from the
     /// sender, the way there and back varies.
     fn prompt_ns(&self) -> u64 {
-        PROMPT_WAKE_NS + (self.rttvar_ns / 2).min(self.near.least_ns.unwrap_or(0) / 50)
+        PROMPT_WAKE_NS + (self.rttvar_ns / 2).min(self.near_ns() / 50)
     }
 
     /// The same after a pause: the first full segment takes the narrowest link longer than those of the handshake did.
     fn wake_ns(&self) -> u64 {
-        self.prompt_ns()
-            .max(PROMPT_WAKE_NS + self.pace.inner_ns.saturating_mul(2).min(self.near.least_ns.unwrap_or(0) / 50))
+        self.prompt_ns().max(PROMPT_WAKE_NS + self.pace.inner_ns.saturating_mul(2).min(self.near_ns() / 50))
     }
 
     /// After a pause, an acknowledgement comes and then data, with none before it for longer than `near` says: the sender
     /// answered it, and is nearer. Timestamps would have shown it.
     #[inline]
     fn note_nearer(&mut self, now: u64, gap_ns: u64) {
-        let near_ns = self.near.least_ns.unwrap_or(0);
+        let near_ns = self.near_ns();
         let answered_ns = now.saturating_sub(self.train_ns);
         if self.near.is_known || near_ns < LEAST_NEARER_NS || self.train_ns == 0 || answered_ns >= gap_ns {
             return;
@@ -779,7 +786,7 @@ impl Half {
 
     /// What ended a gap between bursts, if it was a pause.
     fn after_gap(&mut self, now: u64, gap_ns: u64, in_flight: u64, len: u64) -> Option<Resumption> {
-        let trip_ns = self.near.least_ns.unwrap_or(0) + self.far.least_ns.unwrap_or(0);
+        let trip_ns = self.near_ns() + self.far.least_ns.unwrap_or(0);
         self.flight.trip_ns = trip_ns;
         self.note_nearer(now, gap_ns);
         let pace = &mut self.pace;
@@ -847,7 +854,7 @@ impl Half {
     /// was sent meanwhile vanished.
     fn note_hollow(&mut self, bytes: u64) {
         let Silence { ns, ended_ns, len, packets } = self.silence;
-        let near_ns = self.near.least_ns.unwrap_or(0);
+        let near_ns = self.near_ns();
         let is_beside_receiver = near_ns > self.far.least_ns.unwrap_or(u64::MAX);
         let is_after = ns >= LEAST_RTO_NS.max(near_ns.saturating_mul(4)) && self.counters.data_packets - packets <= 2;
         let is_small = u64::from(len.max(self.counters.largest)) < self.flight.mss / 20 * 19;
@@ -879,7 +886,7 @@ impl Half {
         let delay_ns = acked_ns.saturating_sub(lone.sent_ns).saturating_sub(least);
         // No sooner than the acknowledgement can have reached the sender and the answer come back, and not much later.
         let answered_ns = now.saturating_sub(acked_ns);
-        let near_ns = self.near.least_ns.unwrap_or(0);
+        let near_ns = self.near_ns();
         let prompt = (near_ns.saturating_sub(EARLY_NS)..=self.shift_ns(now) + PROMPT_NS).contains(&answered_ns);
         if !prompt || !ACK_DELAY_NS.contains(&delay_ns) {
             return;
@@ -909,7 +916,7 @@ impl Half {
             .map(|sent| core::mem::replace(sent, Sent { at_ns: seen.at_ns, carried: self.drops.carried, ..*sent }));
         self.note_loss(again, by_timer);
         // Beside the receiver, what is seen twice arrived twice.
-        let near_ns = self.near.least_ns.unwrap_or(0);
+        let near_ns = self.near_ns();
         if !by_timer && near_ns >= 2_000_000 && near_ns / 10 > self.far.least_ns.unwrap_or(u64::MAX) {
             self.note_needless();
         } else {
@@ -921,7 +928,8 @@ impl Half {
         // Three segments above the hole would have been reported by as many duplicate acknowledgements (RFC 5681).
         let is_tail = by_timer && self.snd_max.saturating_sub(from) <= 3 * self.flight.mss;
         // Sooner than a timer and unasked, the last segment is sent again as a question (RFC 8985, section 7.3).
-        let is_probe = !by_timer && self.duplicates == 0 && end == self.snd_max;
+        // A FIN takes a number, too.
+        let is_probe = !by_timer && self.duplicates == 0 && self.snd_max.saturating_sub(end) <= 1;
         if let Some(bins) = &mut self.flight.bins {
             bins.now().tails += u32::from(is_tail);
             bins.now().probes += u32::from(is_probe);
@@ -934,7 +942,7 @@ impl Half {
     fn on_late(&mut self, seen: &Seen, range: (u64, u64), hole: Hole) {
         self.counters.out_of_order += 1;
         let age_ns = seen.at_ns.saturating_sub(hole.born_ns);
-        let near_ns = self.near.least_ns.unwrap_or(0);
+        let near_ns = self.near_ns();
         let trip_ns = near_ns + self.far.least_ns.unwrap_or(0);
         let is_original = match (seen.value(), hole.above) {
             // What was sent after the segment above it was retransmitted.
@@ -1021,7 +1029,7 @@ impl Half {
             self.on_news(seen, options, ack);
         }
         self.raw_window = seen.window;
-        if now.saturating_sub(self.last_ack_ns) > self.near.least_ns.unwrap_or(0).saturating_mul(2) {
+        if now.saturating_sub(self.last_ack_ns) > self.near_ns().saturating_mul(2) {
             self.train_ns = now;
         }
         self.last_ack_ns = now;

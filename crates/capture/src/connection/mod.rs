@@ -217,7 +217,7 @@ impl Connection {
     /// The shortest round trip between the ends, as far as it is known.
     pub(crate) fn trip_ns(&self) -> u64 {
         let [low, high] = &self.halves;
-        let of = |half: &Half| Some(half.near.least_ns? + half.far.least_ns?);
+        let of = |half: &Half| half.near.least_ns.and(half.far.least_ns).map(|far_ns| half.near_ns() + far_ns);
         of(low).into_iter().chain(of(high)).min().unwrap_or(0)
     }
 
@@ -267,7 +267,9 @@ impl Connection {
     /// From the place of capture to `end` and back, with `len` bytes of payload, took this long: it is near to its own data
     /// and far from the other's.
     fn note_way(&mut self, end: Sender, took_ns: u64, len: u32) {
-        self.halves[end as usize].near.note(took_ns, len);
+        let near = &mut self.halves[end as usize].near;
+        near.note(took_ns, len);
+        near.is_way = true;
         self.halves[other(end) as usize].far.note(took_ns, len);
     }
 }

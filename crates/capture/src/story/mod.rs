@@ -188,7 +188,7 @@ fn side(connection: &Connection, sender: Sender, ends: [Endpoint; 2], keep: Keep
         mss: half.mss(peer.syn.and_then(|syn| syn.mss), timestamps),
         syn: half.syn.map(|syn| facts(syn, half.syn_window)),
         platform: fingerprint::guess(connection, sender),
-        away: half.near.least_ns.map(micros),
+        away: half.near.least_ns.map(|_| micros(half.near_ns())),
         sending,
         rate: Rate::from_bytes(Bytes::new(carried), sending),
         verdict,

@@ -33,7 +33,7 @@ pub(super) fn transfer(connection: &Connection, sender: Sender, [from, to]: [End
         width_ns,
         mss: mss(connection, sender),
         trip_ns,
-        near_ns: half.near.least_ns.unwrap_or(0),
+        near_ns: half.near_ns(),
         sees_queues: half.sees_queues(),
         sees_windows: !is_scale_hidden(connection, sender),
     };
@@ -131,7 +131,7 @@ fn blind(connection: &Connection, sender: Sender, half: &Half) -> Vec<String> {
                 .to_owned(),
         );
     }
-    let (near_ns, far_ns) = (half.near.least_ns.unwrap_or(0), half.far.least_ns.unwrap_or(0));
+    let (near_ns, far_ns) = (half.near_ns(), half.far.least_ns.unwrap_or(0));
     if near_ns > far_ns && half.counters.retransmissions + half.counters.out_of_order > 0 {
         let late = match half.counters.out_of_order {
             0 => String::new(),

@@ -116,6 +116,9 @@ fn congestion(ruling: &Ruling<'_>, sender: &str, receiver: &str) -> String {
                 "start {sender} with a larger initial window or keep connections open; the steady rate is another matter"
             )
         }
+        (_, Some(Detail::TailLoss)) if ruling.intervals.iter().any(|i| i.at.packets.is_some_and(|p| p.probes > 0)) => {
+            format!("find where the path loses packets: {sender} asks for what is lost at the tail already (RFC 8985)")
+        }
         (_, Some(Detail::TailLoss)) => {
             format!(
                 "let {sender} probe for losses at the tail (RFC 8985) and {receiver} send selective acknowledgements"
@@ -125,9 +128,7 @@ fn congestion(ruling: &Ruling<'_>, sender: &str, receiver: &str) -> String {
             "find where the path loses packets; until then a congestion control on {sender} that doesn't take every \
              loss for congestion gains most"
         ),
-        _ => format!(
-            "look at the congestion control of {sender}: it sends less than the path takes, and nothing is lost"
-        ),
+        _ => format!("look at the congestion control of {sender}: it sends less than the path takes"),
     }
 }
 

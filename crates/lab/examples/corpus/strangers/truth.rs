@@ -252,6 +252,10 @@ impl Intent {
             }
             Self::Reordering => match () {
                 () if fill >= 0.9 => both(vec![any("path")]),
+                // What the queue drops is lost, whatever else comes late.
+                () if fill >= 0.5 && measured.queue_drops * 2 >= kernel.retrans => {
+                    both(vec![any("path"), allow("congestion_window", &["loss", "rto"])])
+                }
                 () if fill >= 0.6 => both(vec![any("path"), any("reordering")]),
                 // Real drops would be a reason of their own.
                 () if kernel.retrans > 5 && measured.queue_drops * 20 < kernel.retrans && rwnd + sndbuf < 0.3 => {
