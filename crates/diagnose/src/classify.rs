@@ -47,9 +47,8 @@ pub(crate) struct Case<'a> {
     /// As packets tell of the whole transfer ([`packets::is_credited`], [`packets::is_unprompted`]).
     pub(crate) is_credited: bool,
     is_unprompted: bool,
-    /// Whether one acknowledgement is of half a window at least: a receiver acknowledges every second full segment (RFC 5681, section
-    /// 4.2), unless its application lets it wait.
-    is_acked_whole: bool,
+    /// Whether acknowledgements wait until the receiver's application has read.
+    is_read_late: bool,
 }
 
 impl<'a> Case<'a> {
@@ -61,12 +60,11 @@ impl<'a> Case<'a> {
         let offer = Offer::new(transfer, &timeline);
         Self {
             policed: policer::rate(transfer, &timeline, &path, &losses),
-            path,
-            losses,
             is_credited: packets::is_credited(&timeline),
             is_unprompted: packets::is_unprompted(&timeline),
-            is_acked_whole: packets::acked_at_once(&timeline)
-                .is_some_and(|bytes| bytes >= thresholds::LEAST_CEILING * timeline.mss && 2.0 * bytes >= offer.largest),
+            is_read_late: windows::is_read_late(&timeline, &offer, &losses, path.base_rtt),
+            path,
+            losses,
             offer,
             timeline,
             transfer,
@@ -198,10 +196,10 @@ impl<'a> Case<'a> {
             Holding::OfferedWindow if self.offer.is_slow_reader() => {
                 Label::new(Limiter::ReceiveWindow, self.offer.detail())
             }
-            _ if full => SATURATED,
-            Holding::OfferedWindow if self.is_read_late(interval) => {
+            Holding::OfferedWindow if self.is_read_late || !full && self.is_acknowledged_late(interval) => {
                 Label::new(Limiter::ReceiveWindow, Some(Detail::SlowReader))
             }
+            _ if full => SATURATED,
             Holding::OfferedWindow => Label::new(Limiter::ReceiveWindow, self.offer.detail()),
             Holding::SendBuffer => Label::new(Limiter::SendBuffer, Some(self.send_buffer_detail())),
             Holding::Supply { idle: false } if is_busy(self.transfer.sender.cpu_busy) => Label::new(Limiter::Cpu, None),
@@ -211,12 +209,11 @@ impl<'a> Case<'a> {
 
     /// The round trip is longer than the path's while the path is empty for a good part of the time: it is the receiver
     /// that acknowledges late, when its application has read.
-    fn is_read_late(&self, interval: &Interval) -> bool {
+    fn is_acknowledged_late(&self, interval: &Interval) -> bool {
         let is_dry = interval.dry.is_some_and(|dry| dry >= thresholds::DRY);
         let is_large = interval.offered().is_some_and(|window| window >= thresholds::LEAST_CEILING * self.timeline.mss);
         let late = interval.rtt().zip(self.path.base_rtt).is_some_and(|(rtt, base)| {
-            let least = if self.is_acked_whole { thresholds::READ_LATE_US } else { *thresholds::ACK_DELAY_US.start() };
-            rtt >= thresholds::QUEUE_FACTOR * base && rtt - base >= least
+            rtt >= thresholds::QUEUE_FACTOR * base && rtt - base >= *thresholds::ACK_DELAY_US.start()
         });
         is_dry && is_large && late && self.offer.detail() == Some(Detail::WindowCeiling)
     }

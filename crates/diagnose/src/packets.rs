@@ -301,9 +301,10 @@ pub(crate) fn is_mostly_asked(timeline: &Timeline) -> bool {
     time >= thresholds::MOST_OF_INTERVAL * timeline.span_us
 }
 
-/// The mean of what one acknowledgement acknowledges that makes room.
+/// The mean of what one acknowledgement acknowledges that makes room; where only counters tell, of what any does.
 pub(crate) fn acked_at_once(timeline: &Timeline) -> Option<f64> {
-    let seen = timeline.intervals.iter().filter_map(|i| Some((i.acked, i.at.packets.as_ref()?.prompts)));
+    let count = |i: &Interval| i.at.packets.as_ref().map_or(i.heard, |packets| Some(f64::from(packets.prompts)));
+    let seen = timeline.intervals.iter().filter_map(|i| Some((i.acked, count(i)?)));
     let (acked, prompts) =
         seen.fold((0.0, 0.0), |(acked, all), (bytes, prompts)| (acked + bytes, all + f64::from(prompts)));
     (prompts > 0.0).then(|| acked / prompts)

@@ -17,6 +17,8 @@ pub(crate) struct Interval {
     pub(crate) timeouts: u64,
     /// Duplicate SACKs in it.
     pub(crate) dsacks: f64,
+    /// Segments from the receiver in it; `None` where they were not counted.
+    pub(crate) heard: Option<f64>,
     /// The part of it for which the kernel's receive-window chronograph ran.
     pub(crate) rwnd_limited: f64,
     /// The part of it for which the kernel's send-buffer chronograph ran.
@@ -152,6 +154,7 @@ fn interval(a: &SenderSample, b: &SenderSample) -> Interval {
         retransmits: counted(a.retransmits, b.retransmits) as f64,
         timeouts: counted(a.timeouts, b.timeouts),
         dsacks: counted(a.dsacks.map(u64::from), b.dsacks.map(u64::from)) as f64,
+        heard: a.heard.zip(b.heard).map(|(a, b)| f64::from(b.saturating_sub(a))),
         rwnd_limited: spent(a.rwnd_limited_us, b.rwnd_limited_us),
         sndbuf_limited: spent(a.sndbuf_limited_us, b.sndbuf_limited_us),
         rate: 0.0,

@@ -215,6 +215,8 @@ pub struct SenderSample {
     pub reordering_seen: Option<u32>,
     /// Duplicate SACKs received: retransmissions that were not needed.
     pub dsacks: Option<u32>,
+    /// Segments that came from the receiver so far, acknowledgements among them.
+    pub heard: Option<u32>,
     /// Acknowledged segments that carried a congestion mark (`tcpi_delivered_ce`).
     pub delivered_ce: Option<u32>,
     /// The kernel's delivery-rate estimate.

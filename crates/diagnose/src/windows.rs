@@ -5,7 +5,9 @@
 use core::ops::Range;
 
 use crate::{
-    Detail, End, ReceiverSample, Transfer, packets, stats, thresholds,
+    Detail, End, ReceiverSample, Transfer,
+    loss::Losses,
+    packets, stats, thresholds,
     timeline::{Interval, Timeline},
 };
 
@@ -146,6 +148,35 @@ fn is_send_buffer_full(timeline: &Timeline, interval: &Interval) -> bool {
     let waits = interval.writer_waits.is_none_or(|share| share >= thresholds::WRITER_WAITS)
         || timeline.over_full >= thresholds::OVER_FULL;
     by_memory && waits || interval.sndbuf_limited >= thresholds::CHRONOGRAPH
+}
+
+/// Whether acknowledgements wait until the application has read: what is in flight, a window all the time, takes clearly longer than the
+/// path does to be acknowledged (Little's law), and no queue is why, for the path runs dry meanwhile; where only counters tell, for one
+/// acknowledgement is of a good part of the window. A receiver acknowledges every second full segment at once otherwise (RFC 5681,
+/// section 4.2).
+pub(crate) fn is_read_late(timeline: &Timeline, offer: &Offer, losses: &Losses, base: Option<f64>) -> bool {
+    let is_held = |i: &&Interval| is_window_used(i, timeline.mss_at(i));
+    let (mut time, mut flight, mut acked, mut dry) = (0.0, 0.0, 0.0, None);
+    for interval in timeline.intervals.iter().filter(is_held) {
+        time += interval.len();
+        flight += interval.in_flight().unwrap_or(0.0) * interval.len();
+        acked += interval.acked;
+        dry = interval.dry.map(|part| dry.unwrap_or(0.0) + part * interval.len()).or(dry);
+    }
+    let at_once = packets::acked_at_once(timeline).unwrap_or(0.0);
+    let is_whole = at_once >= (thresholds::READ_AT_ONCE * offer.largest).max(thresholds::LEAST_CEILING * timeline.mss);
+    let (factor, late_us) =
+        if is_whole { thresholds::READ_LATE_WHOLE } else { (thresholds::QUEUE_FACTOR, thresholds::READ_LATE_US) };
+    let took_us = flight / acked.max(1.0);
+    let is_late = base.is_some_and(|base| took_us >= factor * base && took_us - base >= late_us);
+    let is_large = offer.largest >= thresholds::LEAST_CEILING * timeline.mss;
+    let is_empty = dry.map_or(is_whole, |dry| dry >= thresholds::DRY * time);
+    time >= thresholds::CLEAR_SHARE * timeline.span_us
+        && is_late
+        && is_large
+        && is_empty
+        && losses.ratio * (1.0 - losses.spurious) < thresholds::STARVED_LOSS
+        && matches!(offer.detail(), Some(Detail::WindowCeiling | Detail::ScaleZero))
 }
 
 /// What the two SYNs allow the receiver to offer.

@@ -185,6 +185,7 @@ fn sender_sample(probe: &Probe, info: &Info, at_us: Micros) -> SenderSample {
         lost: info.lost,
         reordering_seen: info.reordering_seen,
         dsacks: info.dsacks,
+        heard: info.segments_received,
         delivered_ce: info.delivered_ce,
         delivery_rate_bps: info.delivery_rate,
         delivery_app_limited: info.delivery_app_limited,

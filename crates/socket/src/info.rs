@@ -65,6 +65,8 @@ pub struct Info {
     pub bytes_sent: Option<u64>,
     /// Retransmitted.
     pub bytes_retransmitted: Option<u64>,
+    /// Segments that came, acknowledgements among them.
+    pub segments_received: Option<u32>,
     /// Retransmitted segments.
     pub retransmits: Option<u64>,
     /// Retransmission timeouts.

@@ -236,6 +236,7 @@ fn sender_sample(look: &dyn Look, info: &Info, memory: &Memory, at: Micros) -> S
         lost: info.lost,
         reordering_seen: info.reordering_seen,
         dsacks: info.dsacks,
+        heard: info.segments_received,
         delivered_ce: info.delivered_ce,
         delivery_rate_bps: info.delivery_rate,
         delivery_app_limited: info.delivery_app_limited,

@@ -207,6 +207,24 @@ mod tests {
     }
 
     #[test]
+    fn newer_values_are_passed_on_a_way_and_never_beside_an_end_that_waits() {
+        let (mut waiting, mut away) = (Echo::default(), Echo::default());
+        for step in 0..100_u32 {
+            let sent_ns = u64::from(step) * 1_000_000;
+            waiting.sent(sent_ns, step);
+            away.sent(sent_ns, step);
+            if step % 10 == 9 {
+                waiting.echoed(sent_ns + 900_000, step, 1_448);
+            }
+            if step >= 40 {
+                away.echoed(sent_ns, step - 40, 1_448);
+            }
+        }
+        assert!(!waiting.is_way && away.is_way);
+        assert_eq!(away.least_ns, Some(40_000_000));
+    }
+
+    #[test]
     fn a_value_that_is_sent_again_after_its_echo_says_nothing() {
         let mut echo = Echo::default();
         echo.sent(0, 7);

@@ -122,6 +122,7 @@ impl Sampled for SenderSample {
         reordering_seen: word, dsacks: word, delivered_ce: word, delivery_rate_bps: rate, delivery_app_limited: flag,
         pacing_rate_bps: rate, congestion_state: state, busy_us: time, rwnd_limited_us: time, sndbuf_limited_us: time,
         send_buffer: bytes, send_queued: bytes, rtt_var_us: time, path_mtu: word,
+        heard: word,
     };
 }
 

@@ -58,6 +58,8 @@ pub fn read(raw: &[u8]) -> Info {
         // 4.1, as the next.
         bytes_acked: at.u64(120),
         bytes_received: at.u64(128),
+        // 4.2.
+        segments_received: at.u32(140),
         // 4.6, as the next, which is all ones before the first measurement.
         not_sent: at.bytes(144),
         min_rtt: micros(at.u32(148).filter(|&rtt| rtt > 0 && rtt != u32::MAX)),
