@@ -43,8 +43,12 @@ pub(crate) struct Case<'a> {
     pub(crate) offer: Offer,
     /// The rate of a policer on the path, in bit/s.
     policed: Option<f64>,
-    /// As packets tell of the whole transfer ([`packets::is_credited`], [`packets::is_unprompted`]).
+    /// What requests and answers cost, where the transfer consists of them.
+    pub(crate) answers: Option<packets::Answers>,
+    /// As packets tell of the whole transfer ([`packets::is_credited`], [`packets::is_timed`],
+    /// [`packets::is_unprompted`]).
     pub(crate) is_credited: bool,
+    pub(crate) is_timed: bool,
     is_unprompted: bool,
 }
 
@@ -56,10 +60,12 @@ impl<'a> Case<'a> {
         let losses = Losses::new(transfer, &timeline);
         Self {
             policed: policer::rate(transfer, &timeline, &path, &losses),
+            answers: packets::Answers::new(&timeline),
             path,
             losses,
             offer: Offer::new(transfer, &timeline),
             is_credited: packets::is_credited(&timeline),
+            is_timed: packets::is_timed(transfer, &timeline),
             is_unprompted: packets::is_unprompted(&timeline),
             timeline,
             transfer,
@@ -147,7 +153,7 @@ impl<'a> Case<'a> {
                 (Holding::Network, Some(Level::Writes)) => Holding::Supply { idle: false },
                 (holding, _) => holding,
             };
-            if self.is_credited && *holding == Holding::SendBuffer {
+            if (self.is_credited || self.is_timed) && *holding == Holding::SendBuffer {
                 *holding = Holding::Supply { idle: false };
             }
         }
@@ -238,7 +244,9 @@ impl<'a> Case<'a> {
             NetworkCause::Reordering => self.after_loss(interval, Label::new(Limiter::Reordering, None)),
             NetworkCause::Opening => SLOW_START,
             NetworkCause::Paced => Label::new(Limiter::Application, None),
-            NetworkCause::Held if self.is_credited => Label::new(Limiter::Application, None),
+            NetworkCause::Held if self.is_credited || self.is_timed => Label::new(Limiter::Application, None),
+            NetworkCause::Answers { fill: true } => SATURATED,
+            NetworkCause::Answers { fill: false } => Label::new(Limiter::Application, None),
             NetworkCause::Held | NetworkCause::Refilled => {
                 Label::new(Limiter::SendBuffer, Some(self.send_buffer_detail()))
             }
@@ -257,7 +265,9 @@ impl<'a> Case<'a> {
     fn opened_us(&self) -> u64 {
         let opened =
             |i: &&Interval| i.retransmits > 0.0 || self.path.at_plateau(i) || self.path.is_full(i, Suspect::Congestion);
-        self.timeline.intervals.iter().find(opened).map_or(u64::MAX, |i| i.from_us)
+        let intervals = &self.timeline.intervals;
+        let Some(index) = intervals.iter().position(|i| opened(&i)) else { return u64::MAX };
+        intervals[packets::opened(&self.timeline, index)].from_us
     }
 
     /// Less than a segment in flight, room for more, and a round trip longer by a delayed-ACK timer.
@@ -346,6 +356,19 @@ impl<'a> Case<'a> {
     }
 
     fn network_cause(&self, holdings: &[Holding], opened: u64) -> NetworkCause {
+        match self.sole_cause(holdings, opened) {
+            // What the path doesn't carry while it waits for the next request, losses don't take.
+            cause @ (NetworkCause::Loss | NetworkCause::Reordering) => {
+                self.answers.filter(|answers| answers.is_most()).map_or(cause, |answers| NetworkCause::Answers {
+                    fill: answers.dry < thresholds::DRY,
+                })
+            }
+            cause => cause,
+        }
+    }
+
+    /// As if the sender had been given all its data at once.
+    fn sole_cause(&self, holdings: &[Holding], opened: u64) -> NetworkCause {
         let held = self.timeline.intervals.iter().zip(holdings);
         let held: Vec<&Interval> =
             held.filter(|(i, h)| **h == Holding::Network && i.to_us > opened).map(|(i, _)| i).collect();
@@ -565,6 +588,11 @@ impl<'a> Case<'a> {
         let third = held.len().div_ceil(3);
         let typical = |part: &[&Interval]| stats::median(part.iter().filter_map(|i| Some((window(&i)?, i.len()))));
         let grown = typical(&held[..third]).zip(typical(&held[held.len() - third..]));
+        // Nothing but a loss makes a congestion window smaller.
+        let between = held.get(third..held.len() - third).unwrap_or_default();
+        let shrinks = typical(between).zip(grown).is_some_and(|(middle, (first, last))| {
+            middle >= thresholds::GROWING * last || first >= thresholds::GROWING * middle
+        });
         let marked = self.transfer.sender_samples.last().and_then(|s| s.delivered_ce).is_some_and(|marks| marks > 0);
         // Where packets are all there is, a flight that is a little larger is no window that grows.
         let time: f64 = held.iter().map(|i| i.len()).sum();
@@ -572,6 +600,7 @@ impl<'a> Case<'a> {
         let has_packets = held.iter().any(|i| i.at.packets.is_some());
         let least = if has_packets { thresholds::GROWING_SEGMENTS * self.timeline.mss * round_trips } else { 0.0 };
         grown.is_some_and(|(first, last)| last >= thresholds::GROWING * first && last - first >= least)
+            && !(has_packets && shrinks)
             && !marked
             && !self.is_queueing_by(held, thresholds::QUEUE_QUANTILE, thresholds::QUEUE_FACTOR_SLIGHT)
     }
@@ -655,6 +684,11 @@ enum NetworkCause {
     Policed,
     Loss,
     Reordering,
+    /// The sender was asked again and again, and each time the path ran dry until what was asked for came; `fill` where it carried
+    /// data for most of the time in spite of it.
+    Answers {
+        fill: bool,
+    },
     /// The window grows all the time.
     Opening,
     /// What is sent follows no acknowledgements, at a level rate without a queue.

@@ -301,6 +301,71 @@ pub(crate) fn is_mostly_asked(timeline: &Timeline) -> bool {
     time >= thresholds::MOST_OF_INTERVAL * timeline.span_us
 }
 
+/// What it costs that the receiver asks for each piece when it has the one before.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Answers {
+    /// The part of the time in which the path was empty, ...
+    pub(crate) dry: f64,
+    /// ... and the part of it in which it had to be: from the last byte of an answer to the first of the next takes a round trip,
+    /// wherever one looks.
+    pub(crate) waited: f64,
+}
+
+impl Answers {
+    /// Where packets show more than a few of them.
+    pub(crate) fn new(timeline: &Timeline) -> Option<Self> {
+        let asked = asked(timeline);
+        let base = timeline.base_rtt.filter(|_| asked >= thresholds::LEAST_EXCHANGES)?;
+        let dry = timeline.intervals.iter().map(|i| part(i, |packets| packets.dry_us.get()) * i.len()).sum::<f64>();
+        let span = timeline.span_us.max(1.0);
+        Some(Self { dry: dry / span, waited: (asked as f64 * base / span).min(1.0) })
+    }
+
+    /// That is most of the time that the path was empty.
+    pub(crate) fn is_most(self) -> bool {
+        self.waited >= thresholds::MOST_OF_INTERVAL * self.dry && self.is_seen()
+    }
+
+    /// It is worth naming.
+    pub(crate) fn is_much(self) -> bool {
+        self.waited >= thresholds::ASKED_SHARE && self.is_seen()
+    }
+
+    /// Requests that are sent before the answers to earlier ones are there leave the path no gap of a round trip.
+    fn is_seen(self) -> bool {
+        self.waited <= (1.0 + thresholds::AGREEMENT) * self.dry
+    }
+}
+
+/// The application writes as much at a time as ever, as long after the write before as ever, more than once in a round trip and not
+/// when an acknowledgement makes room: a timer wakes it. A writer that waits for its buffer is woken by what leaves it, which is as
+/// even only where each write is all that the buffer takes.
+pub(crate) fn is_timed(transfer: &Transfer, timeline: &Timeline) -> bool {
+    let every = transfer.write_every_us.zip(timeline.base_rtt);
+    every.is_some_and(|(every, base)| every.get() as f64 <= thresholds::TIMED_ROUND_TRIP * base)
+        && Pauses::from_intervals(&timeline.intervals).are_written()
+}
+
+/// The first interval of those before `end` since which what was in flight didn't grow any more as a window does that opens: slow
+/// start doubles it in each round trip, or takes four of them for that where it has become careful (RFC 9406).
+pub(crate) fn opened(timeline: &Timeline, end: usize) -> usize {
+    let intervals = &timeline.intervals;
+    let Some(base) = timeline.base_rtt.filter(|_| intervals.iter().any(|i| i.at.packets.is_some())) else { return end };
+    let reach = thresholds::LEAST_ROUND_TRIPS * base;
+    let mut first = end;
+    let mut after = end;
+    while let Some(earlier) = first.checked_sub(1) {
+        while after > earlier && intervals[after].from_us as f64 > intervals[earlier].from_us as f64 + reach {
+            after -= 1;
+        }
+        if top(intervals, after, base) > thresholds::OPENING_SLOWEST * top(intervals, earlier, base) {
+            break;
+        }
+        first = earlier;
+    }
+    first
+}
+
 /// How often the receiver asked for more when everything had been sent and acknowledged.
 pub(crate) fn asked(timeline: &Timeline) -> u64 {
     timeline.intervals.iter().filter_map(|i| i.at.packets.as_ref()).map(|packets| u64::from(packets.asked)).sum()

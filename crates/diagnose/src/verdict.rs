@@ -109,6 +109,15 @@ fn alternatives(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<Alternative> {
     let (sender, from_packets) = (sentences::sender(case.transfer), case.transfer.source == Source::Capture);
     let pauses = Pauses::from_intervals(ruling.intervals.iter().copied());
     let sign = pauses.sign(0.0);
+    let waits = case.answers.is_some_and(|answers| answers.is_much());
+    if from_packets && waits && matches!(ruling.detail, Some(Detail::Loss | Detail::SlowStart)) {
+        let receiver = sentences::receiver(case.transfer);
+        let decided_by = format!(
+            "asking for the next piece on {receiver} before the last one is there (pipelining), or over several connections: \
+             what becomes faster by it had waited for requests"
+        );
+        return vec![Alternative { limiter: Limiter::Application, decided_by }];
+    }
     let limiter = match (ruling.limiter, ruling.detail) {
         _ if !from_packets => return Vec::new(),
         (Limiter::SendBuffer, _) if sign == Some(Sign::Unclear) => Limiter::Application,
