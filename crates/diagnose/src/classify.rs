@@ -46,9 +46,10 @@ pub(crate) struct Case<'a> {
     /// What requests and answers cost, where the transfer consists of them.
     pub(crate) answers: Option<packets::Answers>,
     /// As packets tell of the whole transfer ([`packets::is_credited`], [`packets::is_timed`],
-    /// [`packets::is_unprompted`]).
+    /// [`packets::is_one_write_each_trip`], [`packets::is_unprompted`]).
     pub(crate) is_credited: bool,
     pub(crate) is_timed: bool,
+    pub(crate) is_one_write: bool,
     is_unprompted: bool,
 }
 
@@ -66,6 +67,7 @@ impl<'a> Case<'a> {
             offer: Offer::new(transfer, &timeline),
             is_credited: packets::is_credited(&timeline),
             is_timed: packets::is_timed(transfer, &timeline),
+            is_one_write: packets::is_one_write_each_trip(transfer, &timeline),
             is_unprompted: packets::is_unprompted(&timeline),
             timeline,
             transfer,
@@ -396,7 +398,13 @@ impl<'a> Case<'a> {
         {
             self.model_based_cause(&held, rate, by_loss, self.end_cause(holdings, opened, &held))
         } else if !lost {
-            self.lossless_cause(&held, has_packets, self.end_cause(holdings, opened, &held))
+            let later = self.timeline.intervals.iter().zip(holdings).filter(|(i, holding)| {
+                i.to_us > opened && matches!(holding, Holding::Network | Holding::SendBuffer)
+            });
+            let later: Vec<&Interval> = later.map(|(interval, _)| interval).collect();
+            let is_growing = self.is_growing(&held) && (!has_packets || self.is_growing(&later));
+            let later = if has_packets { &later } else { &held };
+            self.lossless_cause((&held, later, is_growing), has_packets, self.end_cause(holdings, opened, &held))
         } else if self.is_steady(&held) && self.path.delivered_evenly(&held)
             || self.path.delivered_through(&held)
                 && (self.is_queueing(&held) || self.is_full_between_losses(&held, has_packets))
@@ -417,9 +425,15 @@ impl<'a> Case<'a> {
     }
 
     /// Only loss, a mark or a queue stops a sender: without them it is still on its way up, or something at its own end
-    /// stops it. A level rate alone is no evidence of a full path.
-    fn lossless_cause(&self, held: &[&Interval], has_packets: bool, by_end: Option<NetworkCause>) -> NetworkCause {
-        let is_level = self.is_steady(held) && !self.is_growing(held) && self.is_long(held);
+    /// stops it. A level rate alone is no evidence of a full path. What its window and its pauses do shows in `later`, all of the time
+    /// since it opened in which nothing else tells.
+    fn lossless_cause(
+        &self,
+        (held, later, is_growing): (&[&Interval], &[&Interval], bool),
+        has_packets: bool,
+        by_end: Option<NetworkCause>,
+    ) -> NetworkCause {
+        let is_level = self.is_steady(held) && !is_growing && self.is_long(held);
         if let Some(by_end) = by_end.filter(|_| is_level) {
             return by_end;
         }
@@ -429,11 +443,11 @@ impl<'a> Case<'a> {
         if is_level && (!has_packets || self.path.delivered_through(held) && (!sees_queues || is_queueing())) {
             return NetworkCause::Saturated;
         }
-        if !has_packets || self.is_growing(held) || !self.is_long(held) {
+        if !has_packets || is_growing || !self.is_long(held) {
             return NetworkCause::Opening;
         }
-        let pauses = Pauses::from_intervals(held.iter().copied());
-        let time: f64 = held.iter().map(|i| i.len()).sum();
+        let pauses = Pauses::from_intervals(later.iter().copied());
+        let time: f64 = later.iter().map(|i| i.len()).sum();
         let waits = self.path.base_rtt.and_then(|base| pauses.sign(time / base)) == Some(Sign::Window);
         match pauses.is_clocked() {
             // At a level rate that leaves the path no gap, a little queue tells a full link from a sender that paces.
@@ -442,7 +456,7 @@ impl<'a> Case<'a> {
             Some(false) if !waits => NetworkCause::Paced,
             // The path had gaps, nothing was lost, no queue formed, and the window that was offered had room: a congestion
             // window would have grown.
-            _ if self.is_larger_late(held) => NetworkCause::Unknown,
+            _ if self.is_larger_late(later) => NetworkCause::Unknown,
             // ... and where the receiver closes it again and again, what is in flight says nothing of the sender's buffer.
             _ if self.offer.closed => NetworkCause::Unknown,
             _ if !self.path.delivered_through(held) || self.is_too_few_to_be_congestion(held) => NetworkCause::Held,

@@ -273,6 +273,22 @@ pub(crate) const FLAT_ROUND_TRIPS: f64 = 15.0;
 /// write or wait for a second one. What congestion avoidance adds in as many round trips is several times that.
 pub(crate) const FLAT_SEGMENTS: f64 = 2.0;
 
+/// A level flight: for how many round trips, and whether to within half a segment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Flat {
+    pub(crate) round_trips: f64,
+    pub(crate) is_exact: bool,
+}
+
+pub(crate) const FLAT_LONG: Flat = Flat { round_trips: FLAT_ROUND_TRIPS, is_exact: false };
+
+/// ... or for this many to within half a segment: Reno adds four in as many, and CUBIC as many at least (RFC 9438, section 4.3).
+pub(crate) const FLAT_SHORT: Flat = Flat { round_trips: 8.0, is_exact: true };
+
+/// A buffer takes as much as it did before, give or take what the kernel charges for packets of other sizes (down to 0.47 is seen behind
+/// one of 128 KB); a window that losses hold down doesn't (0.19).
+pub(crate) const CEILING_OF_EARLIER: f64 = 0.33;
+
 /// A flight is one write when it is as large to within this part of a segment.
 pub(crate) const ONE_WRITE_SEGMENTS: f64 = 0.5;
 
@@ -332,6 +348,10 @@ pub(crate) const OWN_MASTER: f64 = 0.6;
 /// Writes that come as regularly as a timer, after this part of a round trip or sooner, are an application's: send buffers make their
 /// writers as regular at 0.97 round trips and more (one write fills them), applications' were seen at 0.3 to 0.6.
 pub(crate) const TIMED_ROUND_TRIP: f64 = 0.8;
+
+/// A writer whose buffer takes one write is woken by its acknowledgement: the next comes after a round trip, and what a full link or a
+/// slow machine adds (1.00 to 1.08 are seen where the acknowledgement alone doesn't tell).
+pub(crate) const ONE_WRITE_TRIPS: std::ops::RangeInclusive<f64> = 0.97..=1.1;
 
 /// What follows an acknowledgement within this was sent because of it, in microseconds (`capture` measures with the same).
 pub(crate) const PROMPT_US: f64 = 500.0;
