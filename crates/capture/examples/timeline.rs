@@ -65,7 +65,7 @@ fn print(transfer: &Transfer, verdict: &Verdict) {
         "pauses: clocked {clocked}, woken {woken}, written {}; write {:?}; prompted {prompted} %, unprompted {unprompted} %, \
          {per_ms:.2} prompts per ms",
         sum(|packets| packets.written),
-        transfer.write
+        transfer.write.map(|write| (write, transfer.write_every_us))
     );
     println!(
         "      ms   mean fl     peak  offered    rtt    acked     sent unprm retr to ooo dsk  clk wok wri ask  idle  held stary   dry  label"

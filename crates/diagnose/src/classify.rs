@@ -44,8 +44,13 @@ pub(crate) struct Case<'a> {
     pub(crate) offer: Offer,
     /// The rate of a policer on the path, in bit/s.
     policed: Option<f64>,
-    /// As packets tell of the whole transfer ([`packets::is_credited`], [`packets::is_unprompted`]).
+    /// What requests and answers cost, where the transfer consists of them.
+    pub(crate) answers: Option<packets::Answers>,
+    /// As packets tell of the whole transfer ([`packets::is_credited`], [`packets::is_timed`],
+    /// [`packets::is_one_write_each_trip`], [`packets::is_unprompted`]).
     pub(crate) is_credited: bool,
+    pub(crate) is_timed: bool,
+    pub(crate) is_one_write: bool,
     is_unprompted: bool,
     /// Whether acknowledgements wait until the receiver's application has read.
     is_read_late: bool,
@@ -60,7 +65,10 @@ impl<'a> Case<'a> {
         let offer = Offer::new(transfer, &timeline);
         Self {
             policed: policer::rate(transfer, &timeline, &path, &losses),
+            answers: packets::Answers::new(&timeline),
             is_credited: packets::is_credited(&timeline),
+            is_timed: packets::is_timed(transfer, &timeline),
+            is_one_write: packets::is_one_write_each_trip(transfer, &timeline),
             is_unprompted: packets::is_unprompted(&timeline),
             is_read_late: windows::is_read_late(&timeline, &offer, &losses, path.base_rtt),
             path,
@@ -152,7 +160,7 @@ impl<'a> Case<'a> {
                 (Holding::Network, Some(Level::Writes)) => Holding::Supply { idle: false },
                 (holding, _) => holding,
             };
-            if self.is_credited && *holding == Holding::SendBuffer {
+            if (self.is_credited || self.is_timed) && *holding == Holding::SendBuffer {
                 *holding = Holding::Supply { idle: false };
             }
         }
@@ -243,7 +251,9 @@ impl<'a> Case<'a> {
             NetworkCause::Reordering => self.after_loss(interval, Label::new(Limiter::Reordering, None)),
             NetworkCause::Opening => SLOW_START,
             NetworkCause::Paced => Label::new(Limiter::Application, None),
-            NetworkCause::Held if self.is_credited => Label::new(Limiter::Application, None),
+            NetworkCause::Held if self.is_credited || self.is_timed => Label::new(Limiter::Application, None),
+            NetworkCause::Answers { fill: true } => SATURATED,
+            NetworkCause::Answers { fill: false } => Label::new(Limiter::Application, None),
             NetworkCause::Held | NetworkCause::Refilled => {
                 Label::new(Limiter::SendBuffer, Some(self.send_buffer_detail()))
             }
@@ -262,7 +272,9 @@ impl<'a> Case<'a> {
     fn opened_us(&self) -> u64 {
         let opened =
             |i: &&Interval| i.retransmits > 0.0 || self.path.at_plateau(i) || self.path.is_full(i, Suspect::Congestion);
-        self.timeline.intervals.iter().find(opened).map_or(u64::MAX, |i| i.from_us)
+        let intervals = &self.timeline.intervals;
+        let Some(index) = intervals.iter().position(|i| opened(&i)) else { return u64::MAX };
+        intervals[packets::opened(&self.timeline, index)].from_us
     }
 
     /// Less than a segment in flight, room for more, and a round trip longer by a delayed-ACK timer.
@@ -363,6 +375,18 @@ impl<'a> Case<'a> {
     }
 
     fn network_cause(&self, holdings: &[Holding], opened: u64) -> NetworkCause {
+        match self.sole_cause(holdings, opened) {
+            // What the path doesn't carry while it waits for the next request, losses don't take.
+            cause @ (NetworkCause::Loss | NetworkCause::Reordering) => self
+                .answers
+                .filter(|answers| answers.is_most())
+                .map_or(cause, |answers| NetworkCause::Answers { fill: answers.dry < thresholds::DRY }),
+            cause => cause,
+        }
+    }
+
+    /// As if the sender had been given all its data at once.
+    fn sole_cause(&self, holdings: &[Holding], opened: u64) -> NetworkCause {
         let held = self.timeline.intervals.iter().zip(holdings);
         let held: Vec<&Interval> =
             held.filter(|(i, h)| **h == Holding::Network && i.to_us > opened).map(|(i, _)| i).collect();
@@ -390,7 +414,14 @@ impl<'a> Case<'a> {
         {
             self.model_based_cause(&held, rate, by_loss, self.end_cause(holdings, opened, &held))
         } else if !lost {
-            self.lossless_cause(&held, has_packets, self.end_cause(holdings, opened, &held))
+            let later =
+                self.timeline.intervals.iter().zip(holdings).filter(|(i, holding)| {
+                    i.to_us > opened && matches!(holding, Holding::Network | Holding::SendBuffer)
+                });
+            let later: Vec<&Interval> = later.map(|(interval, _)| interval).collect();
+            let is_growing = self.is_growing(&held) && (!has_packets || self.is_growing(&later));
+            let later = if has_packets { &later } else { &held };
+            self.lossless_cause((&held, later, is_growing), has_packets, self.end_cause(holdings, opened, &held))
         } else if self.is_steady(&held) && self.path.delivered_evenly(&held)
             || self.path.delivered_through(&held)
                 && (self.is_queueing(&held) || self.is_full_between_losses(&held, has_packets))
@@ -411,9 +442,15 @@ impl<'a> Case<'a> {
     }
 
     /// Only loss, a mark or a queue stops a sender: without them it is still on its way up, or something at its own end
-    /// stops it. A level rate alone is no evidence of a full path.
-    fn lossless_cause(&self, held: &[&Interval], has_packets: bool, by_end: Option<NetworkCause>) -> NetworkCause {
-        let is_level = self.is_steady(held) && !self.is_growing(held) && self.is_long(held);
+    /// stops it. A level rate alone is no evidence of a full path. What its window and its pauses do shows in `later`, all of the time
+    /// since it opened in which nothing else tells.
+    fn lossless_cause(
+        &self,
+        (held, later, is_growing): (&[&Interval], &[&Interval], bool),
+        has_packets: bool,
+        by_end: Option<NetworkCause>,
+    ) -> NetworkCause {
+        let is_level = self.is_steady(held) && !is_growing && self.is_long(held);
         if let Some(by_end) = by_end.filter(|_| is_level) {
             return by_end;
         }
@@ -423,11 +460,11 @@ impl<'a> Case<'a> {
         if is_level && (!has_packets || self.path.delivered_through(held) && (!sees_queues || is_queueing())) {
             return NetworkCause::Saturated;
         }
-        if !has_packets || self.is_growing(held) || !self.is_long(held) {
+        if !has_packets || is_growing || !self.is_long(held) {
             return NetworkCause::Opening;
         }
-        let pauses = Pauses::from_intervals(held.iter().copied());
-        let time: f64 = held.iter().map(|i| i.len()).sum();
+        let pauses = Pauses::from_intervals(later.iter().copied());
+        let time: f64 = later.iter().map(|i| i.len()).sum();
         let waits = self.path.base_rtt.and_then(|base| pauses.sign(time / base)) == Some(Sign::Window);
         match pauses.is_clocked() {
             // At a level rate that leaves the path no gap, a little queue tells a full link from a sender that paces.
@@ -436,7 +473,7 @@ impl<'a> Case<'a> {
             Some(false) if !waits => NetworkCause::Paced,
             // The path had gaps, nothing was lost, no queue formed, and the window that was offered had room: a congestion
             // window would have grown.
-            _ if self.is_larger_late(held) => NetworkCause::Unknown,
+            _ if self.is_larger_late(later) => NetworkCause::Unknown,
             // ... and where the receiver closes it again and again, what is in flight says nothing of the sender's buffer.
             _ if self.offer.closed => NetworkCause::Unknown,
             _ if !self.path.delivered_through(held) || self.is_too_few_to_be_congestion(held) => NetworkCause::Held,
@@ -582,6 +619,11 @@ impl<'a> Case<'a> {
         let third = held.len().div_ceil(3);
         let typical = |part: &[&Interval]| stats::median(part.iter().filter_map(|i| Some((window(&i)?, i.len()))));
         let grown = typical(&held[..third]).zip(typical(&held[held.len() - third..]));
+        // Nothing but a loss makes a congestion window smaller.
+        let between = held.get(third..held.len() - third).unwrap_or_default();
+        let shrinks = typical(between).zip(grown).is_some_and(|(middle, (first, last))| {
+            middle >= thresholds::GROWING * last || first >= thresholds::GROWING * middle
+        });
         let marked = self.transfer.sender_samples.last().and_then(|s| s.delivered_ce).is_some_and(|marks| marks > 0);
         // Where packets are all there is, a flight that is a little larger is no window that grows.
         let time: f64 = held.iter().map(|i| i.len()).sum();
@@ -589,6 +631,7 @@ impl<'a> Case<'a> {
         let has_packets = held.iter().any(|i| i.at.packets.is_some());
         let least = if has_packets { thresholds::GROWING_SEGMENTS * self.timeline.mss * round_trips } else { 0.0 };
         grown.is_some_and(|(first, last)| last >= thresholds::GROWING * first && last - first >= least)
+            && !(has_packets && shrinks)
             && !marked
             && !self.is_queueing_by(held, thresholds::QUEUE_QUANTILE, thresholds::QUEUE_FACTOR_SLIGHT)
     }
@@ -672,6 +715,11 @@ enum NetworkCause {
     Policed,
     Loss,
     Reordering,
+    /// The sender was asked again and again, and each time the path ran dry until what was asked for came; `fill` where it carried
+    /// data for most of the time in spite of it.
+    Answers {
+        fill: bool,
+    },
     /// The window grows all the time.
     Opening,
     /// What is sent follows no acknowledgements, at a level rate without a queue.

@@ -20,7 +20,8 @@ pub(crate) struct Losses {
     pub(crate) peak_variation: Option<f64>,
     /// Duplicate SACKs per retransmission.
     pub(crate) spurious: f64,
-    /// When the first was sent again, in microseconds; none where all that was sent again had been no loss.
+    /// When the first was lost, as far as packets show, or else sent again, in microseconds: the time in between waits for it. None
+    /// where all that was sent again had been no loss.
     pub(crate) first_us: Option<u64>,
     /// Of the retransmissions, those that only asked whether the last segment had arrived, which it had.
     pub(crate) idle_probes: f64,
@@ -48,7 +49,7 @@ impl Losses {
                 .or_else(|| Some(&peaks[..]).filter(|all| all.len() >= thresholds::LEAST_PEAKS))
                 .and_then(stats::variation),
             spurious: stats::fraction(dsacks, retransmits),
-            first_us: intervals.iter().find(|i| i.retransmits > 0.0 && retransmits > idle_probes).map(|i| i.from_us),
+            first_us: first_us(transfer, intervals).filter(|_| retransmits > idle_probes),
             idle_probes,
             reorderings: transfer.sender_samples.iter().filter_map(|s| s.reordering_seen).max().unwrap_or(0),
         }
@@ -117,6 +118,12 @@ impl Losses {
             && stats::fraction(dsacks, others) >= thresholds::SPURIOUS
             && self.ratio * (1.0 - self.spurious) < thresholds::REORDERED_LOSS
     }
+}
+
+fn first_us(transfer: &Transfer, intervals: &[Interval]) -> Option<u64> {
+    let repeated = intervals.iter().find(|i| i.retransmits > 0.0).map(|i| i.from_us)?;
+    let lost = transfer.drops.as_ref().and_then(|drops| drops.list.first()).map(|drop| drop.at_us.get());
+    Some(lost.map_or(repeated, |lost| lost.min(repeated)))
 }
 
 /// What was in flight before each loss event.

@@ -37,15 +37,42 @@ pub(crate) fn levels(timeline: &Timeline, write: Option<Bytes>, is_lossy: bool) 
             *place = level.filter(|_| at(*top) && has_room(interval, most));
         }
     }
+    for flat in [thresholds::FLAT_LONG, thresholds::FLAT_SHORT] {
+        mark_flat(timeline, &tops, (base, flat), write, &mut levels);
+    }
+    let mut before = 0.0_f64;
+    for (level, (interval, top)) in levels.iter_mut().zip(intervals.iter().zip(&tops)) {
+        // A buffer that held more before holds as much now.
+        let is_less = *top < thresholds::CEILING_OF_EARLIER * before;
+        *level = level.filter(|level| *level != Level::Ceiling || !is_less);
+        before = before.max(peak(interval).unwrap_or(0.0));
+    }
+    // The ceiling is one while data moves; a pause of the application below it is not.
+    for (level, interval) in levels.iter_mut().zip(intervals) {
+        *level = level.filter(|_| !is_idle(interval));
+    }
+    levels
+}
+
+/// Marks the stretches of so many round trips in which the most in flight stays the same.
+fn mark_flat(
+    timeline: &Timeline,
+    tops: &[f64],
+    (base, flat): (f64, thresholds::Flat),
+    write: Option<Bytes>,
+    levels: &mut [Option<Level>],
+) {
+    let intervals = &timeline.intervals;
     let (mut from, mut to) = (0, 0);
     while from < intervals.len() {
         let start = intervals[from].from_us as f64;
         to = to.max(from);
-        while to < intervals.len() && intervals[to].to_us as f64 <= start + thresholds::FLAT_ROUND_TRIPS * base {
+        while to < intervals.len() && intervals[to].to_us as f64 <= start + flat.round_trips * base {
             to += 1;
         }
-        let is_long = to > from && intervals[to - 1].to_us as f64 - start >= 0.93 * thresholds::FLAT_ROUND_TRIPS * base;
-        if is_long && is_flat(timeline, &intervals[from..to], &tops[from..to]) {
+        let is_long = to > from && intervals[to - 1].to_us as f64 - start >= 0.93 * flat.round_trips * base;
+        let is_known = levels[from..to].iter().all(Option::is_some);
+        if is_long && !is_known && is_flat(timeline, &intervals[from..to], &tops[from..to], flat) {
             let span: Vec<&Interval> = intervals[from..to].iter().collect();
             if let Some(level) = why_flat(timeline, &span, base, write) {
                 levels[from..to].fill(Some(level));
@@ -53,11 +80,6 @@ pub(crate) fn levels(timeline: &Timeline, write: Option<Bytes>, is_lossy: bool) 
         }
         from += 1;
     }
-    // The ceiling is one while data moves; a pause of the application below it is not.
-    for (level, interval) in levels.iter_mut().zip(intervals) {
-        *level = level.filter(|_| !is_idle(interval));
-    }
-    levels
 }
 
 /// What is in flight at most in most round trips, early and late ones: something ends the flight there, however seldom it
@@ -120,6 +142,8 @@ fn why_flat(timeline: &Timeline, span: &[&Interval], base: f64, write: Option<By
     let round_trips = span.iter().map(|i| i.len()).sum::<f64>() / base;
     // A link that is just full, without a queue, looks like a buffer, but that it delivers all the time.
     let dry = stats::median(span.iter().filter_map(|i| Some((i.dry?, i.len())))).unwrap_or(1.0);
+    // Where round trips under load were not seen, what is in flight was computed from the rate: level is what is.
+    let is_seen = span.iter().any(|i| i.rtt().is_some());
     match pauses.sign(round_trips) {
         Some(Sign::Buffer) => return Some(Level::Ceiling),
         Some(Sign::Application) => return Some(Level::Writes),
@@ -132,7 +156,7 @@ fn why_flat(timeline: &Timeline, span: &[&Interval], base: f64, write: Option<By
     match pauses.is_clocked() {
         Some(false) => Some(Level::Writes),
         _ if !is_fed(span) || is_one_write(timeline, span, write) => Some(Level::Writes),
-        None if dry < thresholds::NEVER_FULL => None,
+        clocked if dry < thresholds::NEVER_FULL && (clocked.is_none() || !is_seen) => None,
         _ => Some(Level::Ceiling),
     }
 }
@@ -159,16 +183,19 @@ fn top(intervals: &[Interval], index: usize, base: f64) -> f64 {
     before.chain(after).filter_map(peak).fold(0.0, f64::max)
 }
 
-fn is_flat(timeline: &Timeline, span: &[Interval], tops: &[f64]) -> bool {
+fn is_flat(timeline: &Timeline, span: &[Interval], tops: &[f64], flat: thresholds::Flat) -> bool {
     let most = tops.iter().copied().fold(0.0, f64::max);
     let least = tops.iter().copied().fold(f64::MAX, f64::min);
-    let slack = slack(timeline, most);
+    let slack = if flat.is_exact { thresholds::ONE_WRITE_SEGMENTS * timeline.mss } else { slack(timeline, most) };
+    if most - least > slack {
+        return false;
+    }
     let offered = stats::median(span.iter().filter_map(|i| Some((i.offered()?, i.len()))));
     let has_room = offered.is_none_or(|window| most < thresholds::CAP_BELOW_WINDOW * window);
     let lost = span.iter().any(|i| i.retransmits > 0.0);
     // Where round trips under load were not seen, what is in flight was computed from the empty path's.
     let seen = span.iter().any(|i| i.rtt().is_some());
-    seen && most >= thresholds::LEAST_CEILING * timeline.mss && most - least <= slack && has_room && !lost
+    seen && most >= thresholds::LEAST_CEILING * timeline.mss && has_room && !lost
 }
 
 /// No more than a segment was ever in flight: there was no more to send, whatever would have taken it, because no
@@ -308,6 +335,84 @@ pub(crate) fn acked_at_once(timeline: &Timeline) -> Option<f64> {
     let (acked, prompts) =
         seen.fold((0.0, 0.0), |(acked, all), (bytes, prompts)| (acked + bytes, all + f64::from(prompts)));
     (prompts > 0.0).then(|| acked / prompts)
+}
+
+/// What it costs that the receiver asks for each piece when it has the one before.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Answers {
+    /// The part of the time in which the path was empty, ...
+    pub(crate) dry: f64,
+    /// ... and the part of it in which it had to be: from the last byte of an answer to the first of the next takes a round trip,
+    /// wherever one looks.
+    pub(crate) waited: f64,
+}
+
+impl Answers {
+    /// Where packets show more than a few of them.
+    pub(crate) fn new(timeline: &Timeline) -> Option<Self> {
+        let asked = asked(timeline);
+        let base = timeline.base_rtt.filter(|_| asked >= thresholds::LEAST_EXCHANGES)?;
+        let dry = timeline.intervals.iter().map(|i| part(i, |packets| packets.dry_us.get()) * i.len()).sum::<f64>();
+        let span = timeline.span_us.max(1.0);
+        Some(Self { dry: dry / span, waited: (asked as f64 * base / span).min(1.0) })
+    }
+
+    /// That is most of the time that the path was empty.
+    pub(crate) fn is_most(self) -> bool {
+        self.waited >= thresholds::MOST_OF_INTERVAL * self.dry && self.is_seen()
+    }
+
+    /// It is worth naming.
+    pub(crate) fn is_much(self) -> bool {
+        self.waited >= thresholds::ASKED_SHARE && self.is_seen()
+    }
+
+    /// Requests that are sent before the answers to earlier ones are there leave the path no gap of a round trip.
+    fn is_seen(self) -> bool {
+        self.waited <= (1.0 + thresholds::AGREEMENT) * self.dry
+    }
+}
+
+/// The application writes as much at a time as ever, as long after the write before as ever, more than once in a round trip and not
+/// when an acknowledgement makes room: a timer wakes it. A writer that waits for its buffer is woken by what leaves it, which is as
+/// even only where each write is all that the buffer takes.
+pub(crate) fn is_timed(transfer: &Transfer, timeline: &Timeline) -> bool {
+    let every = transfer.write_every_us.zip(timeline.base_rtt);
+    every.is_some_and(|(every, base)| every.get() as f64 <= thresholds::TIMED_ROUND_TRIP * base)
+        && Pauses::from_intervals(&timeline.intervals).are_written()
+}
+
+/// One write in each round trip, which is all that is in flight: it left when the one before had been acknowledged, or a timer wakes
+/// its application after just that time. The next request of a receiver tells by itself.
+pub(crate) fn is_one_write_each_trip(transfer: &Transfer, timeline: &Timeline) -> bool {
+    let trips = transfer.write_every_us.zip(timeline.base_rtt).map(|(every, base)| every.get() as f64 / base.max(1.0));
+    let span: Vec<&Interval> = timeline.intervals.iter().filter(|i| !is_idle(i)).collect();
+    let usual = stats::median(span.iter().filter_map(|i| Some((peak(i)?, i.len())))).unwrap_or(0.0);
+    let is_all =
+        transfer.write.is_some_and(|write| usual - write.get() as f64 <= thresholds::SLACK_SEGMENTS * timeline.mss);
+    trips.is_some_and(|trips| thresholds::ONE_WRITE_TRIPS.contains(&trips))
+        && is_all
+        && asked(timeline) < thresholds::LEAST_EXCHANGES
+}
+
+/// The first interval of those before `end` since which what was in flight didn't grow any more as a window does that opens: slow
+/// start doubles it in each round trip, or takes four of them for that where it has become careful (RFC 9406).
+pub(crate) fn opened(timeline: &Timeline, end: usize) -> usize {
+    let intervals = &timeline.intervals;
+    let Some(base) = timeline.base_rtt.filter(|_| intervals.iter().any(|i| i.at.packets.is_some())) else { return end };
+    let reach = thresholds::LEAST_ROUND_TRIPS * base;
+    let mut first = end;
+    let mut after = end;
+    while let Some(earlier) = first.checked_sub(1) {
+        while after > earlier && intervals[after].from_us as f64 > intervals[earlier].from_us as f64 + reach {
+            after -= 1;
+        }
+        if top(intervals, after, base) > thresholds::OPENING_SLOWEST * top(intervals, earlier, base) {
+            break;
+        }
+        first = earlier;
+    }
+    first
 }
 
 /// How often the receiver asked for more when everything had been sent and acknowledged.

@@ -85,6 +85,11 @@ impl Pauses {
         self.held >= thresholds::HELD_AROUND * self.us && self.us > 0.0
     }
 
+    /// Whether they are many, and most ended without an acknowledgement.
+    pub(crate) fn are_written(&self) -> bool {
+        self.are_many() && self.written >= thresholds::MOST_OF_INTERVAL * (self.woken + self.written + self.clocked)
+    }
+
     /// Whether there are so many that they speak for a whole transfer.
     pub(crate) fn are_many(&self) -> bool {
         self.woken + self.written + self.clocked >= thresholds::MANY_PAUSES

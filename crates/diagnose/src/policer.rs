@@ -23,44 +23,70 @@ pub(crate) fn rate(transfer: &Transfer, timeline: &Timeline, path: &Path, losses
     if !in_bursts {
         return None;
     }
-    let rates = between(drops, base);
-    // Less gets through where the bucket was full for a while.
-    let rate = stats::quantile(rates.iter().copied(), thresholds::POLICED_QUANTILE).filter(|&rate| rate > 0.0)?;
-    let near = |(figure, _): &&(f64, f64)| (figure - rate).abs() <= thresholds::AGREEMENT * rate;
-    // A sender that has lost nothing for round trips may have sent less than the bucket would have let through.
-    let counts =
-        |pair: &&(f64, f64)| near(pair) || pair.0 > rate || pair.1 < thresholds::POLICED_APART_ROUND_TRIPS * base;
-    let all: f64 = rates.iter().map(|(_, time)| time).sum();
-    let time: f64 = rates.iter().filter(counts).map(|(_, time)| time).sum();
-    let level: f64 = rates.iter().filter(near).map(|(_, time)| time).sum();
-    // One pause between two losses is at its own rate, whatever that is.
-    let is_level = rates.len() >= thresholds::LEAST_PEAKS
-        && rates.iter().filter(near).count() > 1
-        && level >= thresholds::POLICED_LEVEL * time
-        && level >= thresholds::MOST_OF_INTERVAL * all;
-    let bucket_us = burst(&timeline.intervals, drops, (rate, base)) * 8e6 / rate;
+    // A sender hears of losses a round trip later, and repeats what was lost meanwhile: where that comes in batches, only what gets
+    // through in whole round trips is level.
+    thresholds::POLICED_ROUND_TRIPS.into_iter().find_map(|round_trips| {
+        let mut rates = between(drops, (base, round_trips));
+        rates.extend(learned(&timeline.intervals, drops, &rates, base));
+        let level = Level::new(rates, base)?;
+        has_bucket(&level, transfer, timeline, path, base).then_some(level.rate)
+    })
+}
+
+/// What got through between losses, where it is level.
+#[derive(Clone, Copy, Debug)]
+struct Level {
+    /// In bit/s.
+    rate: f64,
+    /// How long it was at that rate, in stretches of several round trips without a loss.
+    apart: f64,
+    /// Of how much time that is.
+    time: f64,
+}
+
+impl Level {
+    fn new(rates: Vec<(f64, f64)>, base: f64) -> Option<Self> {
+        // Less gets through where the bucket was full for a while.
+        let rate = stats::quantile(rates.iter().copied(), thresholds::POLICED_QUANTILE).filter(|&rate| rate > 0.0)?;
+        let within = |part: f64| rates.iter().filter(move |(figure, _)| (figure - rate).abs() <= part * rate).copied();
+        let near: Vec<(f64, f64)> = within(thresholds::AGREEMENT).collect();
+        let time = |of: &mut dyn Iterator<Item = f64>| of.sum::<f64>();
+        let (all, level) = (time(&mut rates.iter().map(|pair| pair.1)), time(&mut near.iter().map(|pair| pair.1)));
+        // A sender that has lost nothing for round trips may have sent less than the bucket would have let through.
+        let is_apart = |time: f64| time >= thresholds::POLICED_APART_ROUND_TRIPS * base;
+        let below = |pair: &&(f64, f64)| pair.0 < (1.0 - thresholds::AGREEMENT) * rate && is_apart(pair.1);
+        let counted = all - time(&mut rates.iter().filter(below).map(|pair| pair.1));
+        // One pause between two losses is at its own rate, whatever that is. Many at one and the same are no chance.
+        let is_same = within(thresholds::POLICED_SAME).count() >= thresholds::POLICED_SAME_LEAST;
+        let is_level = rates.len() >= thresholds::LEAST_PEAKS
+            && near.len() > 1
+            && level >= thresholds::POLICED_LEVEL * counted
+            && (is_same || level >= thresholds::MOST_OF_INTERVAL * all);
+        let apart = time(&mut near.iter().map(|pair| pair.1).filter(|&time| is_apart(time)));
+        is_level.then_some(Self { rate, apart, time: counted })
+    }
+}
+
+/// More than that went through before the first loss, or nothing waits where the losses are.
+fn has_bucket(level: &Level, transfer: &Transfer, timeline: &Timeline, path: &Path, base: f64) -> bool {
+    let Some(drops) = &transfer.drops else { return false };
+    let bucket_us = burst(&timeline.intervals, drops, (level.rate, base)) * 8e6 / level.rate;
     let is_waiting = match drops.wait_us {
         Some(wait) => bucket_us < thresholds::POLICED_BY_WAIT * wait.get() as f64,
         None => is_queueing(&timeline.intervals, path),
     };
     // Whoever sends in bursts with pauses doesn't show the bucket. That nothing waits where the losses are tells as much, where
     // they come round trips apart: chance takes more from whoever has more on its way.
-    let apart: f64 = rates
-        .iter()
-        .filter(near)
-        .filter(|(_, time)| *time >= thresholds::POLICED_APART_ROUND_TRIPS * base)
-        .map(|(_, time)| time)
-        .sum();
-    let queued = drops.wait_us.map(|wait| wait.get() as f64 * rate / 8e6);
+    let queued = drops.wait_us.map(|wait| wait.get() as f64 * level.rate / 8e6);
     let is_unqueued = queued.is_some_and(|bytes| bytes < thresholds::POLICED_QUEUED_SEGMENTS * timeline.mss)
-        && apart >= thresholds::MOST_OF_INTERVAL * time;
-    let has_bucket = !is_waiting && bucket_us >= thresholds::POLICED_BUCKET_US;
-    (is_level && (has_bucket || is_unqueued)).then_some(rate)
+        && level.apart >= thresholds::MOST_OF_INTERVAL * level.time;
+    !is_waiting && bucket_us >= thresholds::POLICED_BUCKET_US || is_unqueued
 }
 
-/// What got through between losses, as rates in bit/s, each with the time that it was taken over.
-fn between(drops: &Drops, base: f64) -> Vec<(f64, f64)> {
-    let least = (base * thresholds::POLICED_ROUND_TRIPS).max(thresholds::POLICED_LEAST_US);
+/// What got through between losses that lie so many round trips of `base` apart, as rates in bit/s, each with the time that it was
+/// taken over.
+fn between(drops: &Drops, (base, round_trips): (f64, f64)) -> Vec<(f64, f64)> {
+    let least = (base * round_trips).max(thresholds::POLICED_LEAST_US);
     let mut rates = Vec::new();
     let mut points = drops.list.iter().map(|drop| (drop.at_us.get() as f64, drop.passed.get() as f64));
     let Some(mut last) = points.next() else { return rates };
@@ -72,6 +98,22 @@ fn between(drops: &Drops, base: f64) -> Vec<(f64, f64)> {
         }
     }
     rates
+}
+
+/// The rate of a sender that lost much at one rate and keeps to that rate from then on, evenly and without a loss: it has learned what
+/// the bucket lets through (BBR: `bbr_lt_bw_sampling`). Nobody else slows to it.
+fn learned(intervals: &[Interval], drops: &Drops, rates: &[(f64, f64)], base: f64) -> Option<(f64, f64)> {
+    let from = drops.list.last()?.at_us.get() as f64 + 2.0 * thresholds::HALF_WINDOW_ROUND_TRIPS * base;
+    let to = intervals.last()?.to_us as f64 - 2.0 * thresholds::HALF_WINDOW_ROUND_TRIPS * base;
+    let later: Vec<&Interval> = intervals.iter().filter(|i| i.from_us as f64 >= from && i.to_us as f64 <= to).collect();
+    let time: f64 = later.iter().map(|i| i.len()).sum();
+    let rate = stats::median(later.iter().map(|i| (i.rate, i.len())))?;
+    let even = later.iter().filter(|i| (i.rate - rate).abs() <= thresholds::EVEN_SLACK * rate).count();
+    let near = |(figure, _): &&(f64, f64)| (figure - rate).abs() <= thresholds::AGREEMENT * rate;
+    let sum = |of: &mut dyn Iterator<Item = &(f64, f64)>| of.map(|(_, time)| time).sum::<f64>();
+    let is_learned = sum(&mut rates.iter().filter(near)) >= thresholds::MOST_OF_INTERVAL * sum(&mut rates.iter());
+    let is_even = even as f64 >= thresholds::EVEN_SHARE * later.len() as f64;
+    (time >= thresholds::FLAT_ROUND_TRIPS * base && is_even && is_learned && rate > 0.0).then_some((rate, time))
 }
 
 /// By how much more than `rate` allows arrived at most within some time before the first loss, in bytes; `base` is the empty

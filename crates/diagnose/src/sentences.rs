@@ -383,17 +383,27 @@ fn application(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<String> {
             measured(ruling)
         )];
     }
-    let write = case.transfer.write.map(|write| format!("nearly each of its writes was of {write}"));
-    application_alone(ruling).into_iter().chain(write).collect()
+    let every = case.transfer.write_every_us.map(|every| format!(", {every} after the one before")).unwrap_or_default();
+    let write = case.transfer.write.map(|write| format!("nearly each of its writes was of {write}{every}"));
+    application_alone(case, ruling).into_iter().chain(write).collect()
 }
 
-fn application_alone(ruling: &Ruling<'_>) -> Vec<String> {
+fn application_alone(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<String> {
     if ruling.detail == Some(Detail::Idle) {
         return vec![
             "nothing was in flight and nothing waited to be sent: the application had written all it had".into(),
         ];
     }
     let asked: u64 = ruling.intervals.iter().filter_map(|i| i.at.packets).map(|packets| u64::from(packets.asked)).sum();
+    if let Some(answers) = case.answers.filter(|answers| answers.is_most() && answers.is_much()) {
+        let asked = packets::asked(&case.timeline);
+        return vec![format!(
+            "{asked} times the receiver asked for more only when it had all of the answer before: from the last byte of one to the \
+             first of the next takes a round trip, {} of the time, and the path was empty for {} of it",
+            percent(answers.waited),
+            percent(answers.dry)
+        )];
+    }
     if asked >= thresholds::LEAST_EXCHANGES && ruling.intervals.iter().any(|i| packets::is_asked(i)) {
         return vec![format!(
             "{asked} times everything had been sent and acknowledged before the receiver's next request came: the sender \

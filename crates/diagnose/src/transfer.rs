@@ -36,6 +36,9 @@ pub struct Transfer {
     /// What the sender's application writes at a time, where that shows and is nearly always the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write: Option<Bytes>,
+    /// ... and how long after one write the next comes, where that is, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_every_us: Option<Micros>,
     /// What the path itself was seen to carry, from a measurement other than this transfer.
     pub path_rate: Option<PathRate>,
     /// The sender's side of the timeline, oldest first.

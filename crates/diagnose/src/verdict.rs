@@ -35,14 +35,34 @@ pub struct Run {
 /// What limited `transfer` when: the labels behind its diagnosis, neighbours that agree joined.
 pub fn runs(transfer: &Transfer) -> Vec<Run> {
     let case = Case::new(transfer, 0.0);
-    joined(&case, &case.labels())
+    joined(&case, &named(&case, case.labels()))
 }
 
 /// [`diagnose`] and [`runs`] for the price of one of them.
 pub fn diagnose_with_runs(transfer: &Transfer) -> (Diagnosis, Vec<Run>) {
     let case = Case::new(transfer, 0.0);
     let labels = case.labels();
-    (rule(&case, &labels), joined(&case, &labels))
+    (rule(&case, &labels), joined(&case, &named(&case, labels)))
+}
+
+/// The labels with those of the verdict under the name that it has.
+fn named(case: &Case<'_>, mut labels: Vec<Label>) -> Vec<Label> {
+    if !is_small(case) {
+        return labels;
+    }
+    let ruling = Ruling::new(case, &labels[..opening::judged(&case.timeline, &labels)]);
+    if ruling.under != ruling.limiter {
+        let name = Label { limiter: ruling.limiter, detail: ruling.detail };
+        let of = (ruling.under, false);
+        labels.iter_mut().filter(|label| group(**label) == of).for_each(|label| *label = name);
+    }
+    labels
+}
+
+/// Segments carry far less than the path would take.
+fn is_small(case: &Case<'_>) -> bool {
+    let most = |mtu: u32| thresholds::SMALL_MSS * (f64::from(mtu) - thresholds::HEADERS);
+    case.transfer.path_mtu.is_some_and(|mtu| case.timeline.mss < most(mtu))
 }
 
 fn joined(case: &Case<'_>, labels: &[Label]) -> Vec<Run> {
@@ -109,10 +129,23 @@ fn alternatives(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<Alternative> {
     let (sender, from_packets) = (sentences::sender(case.transfer), case.transfer.source == Source::Capture);
     let pauses = Pauses::from_intervals(ruling.intervals.iter().copied());
     let sign = pauses.sign(0.0);
+    let waits = case.answers.is_some_and(|answers| answers.is_much());
+    if from_packets && waits && matches!(ruling.detail, Some(Detail::Loss | Detail::SlowStart)) {
+        let receiver = sentences::receiver(case.transfer);
+        let decided_by = format!(
+            "asking for the next piece on {receiver} before the last one is there (pipelining), or over several connections: \
+             what becomes faster by it had waited for requests"
+        );
+        return vec![Alternative { limiter: Limiter::Application, decided_by }];
+    }
     let limiter = match (ruling.limiter, ruling.detail) {
         _ if !from_packets => return Vec::new(),
         (Limiter::SendBuffer, _) if sign == Some(Sign::Unclear) => Limiter::Application,
-        (Limiter::Application, None) if sign == Some(Sign::Unclear) || is_masked(case, &pauses) => Limiter::SendBuffer,
+        (Limiter::Application, None)
+            if sign == Some(Sign::Unclear) || is_masked(case, &pauses) || case.is_one_write =>
+        {
+            Limiter::SendBuffer
+        }
         (Limiter::CongestionWindow, None) => Limiter::SendBuffer,
         _ => return Vec::new(),
     };
@@ -188,11 +221,7 @@ impl<'a> Ruling<'a> {
     /// Where loss or a processor limits the segments per second, small segments are the reason that can be changed.
     fn or_small_segments(self, case: &Case<'_>) -> Self {
         let per_segment = matches!((self.limiter, self.detail), (Limiter::Cpu, _) | (_, Some(Detail::Loss)));
-        let small = case
-            .transfer
-            .path_mtu
-            .is_some_and(|mtu| case.timeline.mss < thresholds::SMALL_MSS * (f64::from(mtu) - thresholds::HEADERS));
-        if per_segment && small {
+        if per_segment && is_small(case) {
             Self { limiter: Limiter::SegmentSize, detail: Some(Detail::SmallMss), ..self }
         } else {
             self

@@ -497,6 +497,11 @@ impl Half {
         self.writes.size()
     }
 
+    /// ... and how long after one the next comes, where that is, too.
+    pub(crate) fn writes_every_ns(&self) -> Option<u64> {
+        self.writes.every_ns()
+    }
+
     /// The size of segments that the path takes without a word, where that shows: one of that size was repeated until a
     /// smaller one took its place, or beside the receiver, nothing came for `silent_ns` after the handshake, and then
     /// smaller ones than were `announced`, from the middle of what had been sent.
@@ -842,7 +847,7 @@ impl Half {
         let is_alone = self.una >= from && seen.len <= mss;
         self.lone = Lone { sent_ns: now, is_small, is_alone, acked_ns: None };
         if seen.flags.has(Flags::PSH) && !seen.len.is_multiple_of(mss) {
-            self.writes.end(end);
+            self.writes.end(end, seen.at_ns);
         }
         self.snd_max = end;
         if self.sent.len() < MOST_SENT {

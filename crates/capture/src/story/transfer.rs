@@ -55,6 +55,7 @@ pub(super) fn transfer(connection: &Connection, sender: Sender, [from, to]: [End
         opening: opening(connection, half),
         drops: drops(half, bins.start_ns()),
         write: half.write().map(Bytes::new),
+        write_every_us: half.writes_every_ns().map(micros),
         path_rate: None,
         sender_samples: series.senders(coarse),
         receiver_samples: series.receivers(coarse),

@@ -2,6 +2,7 @@
 
 use fullpipe_diagnose::{
     Confidence, CongestionState, Detail, Limiter, PathRate, SenderSample, Transfer, diagnose, diagnose_streams,
+    diagnose_with_runs,
 };
 use fullpipe_units::{Bytes, Micros, Rate};
 
@@ -163,6 +164,14 @@ fn small_segments_are_named_where_losses_make_them_matter() {
     }
     let diagnosis = diagnose(&transfer);
     assert_eq!((diagnosis.limiter, diagnosis.detail), (Limiter::SegmentSize, Some(Detail::SmallMss)));
+    // What counts seconds by limiter, as `watch` does, counts them under that name.
+    let (diagnosis, runs) = diagnose_with_runs(&transfer);
+    let named =
+        |limiter| runs.iter().filter(move |run| run.limiter == limiter).map(|run| run.to_us - run.from_us).sum();
+    let (small, window): (u64, u64) = (named(Limiter::SegmentSize), named(Limiter::CongestionWindow));
+    assert!(small > window && small > 0, "{small} us, {window} us");
+    let share = |limiter| diagnosis.shares.get(&limiter).copied().unwrap_or(0.0);
+    assert!(share(Limiter::SegmentSize) > share(Limiter::CongestionWindow), "{diagnosis:?}");
     transfer.path_mtu = Some(576);
     assert_eq!(diagnose(&transfer).limiter, Limiter::CongestionWindow, "the path takes no more");
 }
