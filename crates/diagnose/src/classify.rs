@@ -360,11 +360,10 @@ impl<'a> Case<'a> {
     fn network_cause(&self, holdings: &[Holding], opened: u64) -> NetworkCause {
         match self.sole_cause(holdings, opened) {
             // What the path doesn't carry while it waits for the next request, losses don't take.
-            cause @ (NetworkCause::Loss | NetworkCause::Reordering) => {
-                self.answers.filter(|answers| answers.is_most()).map_or(cause, |answers| NetworkCause::Answers {
-                    fill: answers.dry < thresholds::DRY,
-                })
-            }
+            cause @ (NetworkCause::Loss | NetworkCause::Reordering) => self
+                .answers
+                .filter(|answers| answers.is_most())
+                .map_or(cause, |answers| NetworkCause::Answers { fill: answers.dry < thresholds::DRY }),
             cause => cause,
         }
     }
@@ -398,9 +397,10 @@ impl<'a> Case<'a> {
         {
             self.model_based_cause(&held, rate, by_loss, self.end_cause(holdings, opened, &held))
         } else if !lost {
-            let later = self.timeline.intervals.iter().zip(holdings).filter(|(i, holding)| {
-                i.to_us > opened && matches!(holding, Holding::Network | Holding::SendBuffer)
-            });
+            let later =
+                self.timeline.intervals.iter().zip(holdings).filter(|(i, holding)| {
+                    i.to_us > opened && matches!(holding, Holding::Network | Holding::SendBuffer)
+                });
             let later: Vec<&Interval> = later.map(|(interval, _)| interval).collect();
             let is_growing = self.is_growing(&held) && (!has_packets || self.is_growing(&later));
             let later = if has_packets { &later } else { &held };

@@ -379,7 +379,8 @@ pub(crate) fn is_one_write_each_trip(transfer: &Transfer, timeline: &Timeline) -
     let trips = transfer.write_every_us.zip(timeline.base_rtt).map(|(every, base)| every.get() as f64 / base.max(1.0));
     let span: Vec<&Interval> = timeline.intervals.iter().filter(|i| !is_idle(i)).collect();
     let usual = stats::median(span.iter().filter_map(|i| Some((peak(i)?, i.len())))).unwrap_or(0.0);
-    let is_all = transfer.write.is_some_and(|write| usual - write.get() as f64 <= thresholds::SLACK_SEGMENTS * timeline.mss);
+    let is_all =
+        transfer.write.is_some_and(|write| usual - write.get() as f64 <= thresholds::SLACK_SEGMENTS * timeline.mss);
     trips.is_some_and(|trips| thresholds::ONE_WRITE_TRIPS.contains(&trips))
         && is_all
         && asked(timeline) < thresholds::LEAST_EXCHANGES

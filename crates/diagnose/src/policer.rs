@@ -48,8 +48,7 @@ impl Level {
     fn new(rates: Vec<(f64, f64)>, base: f64) -> Option<Self> {
         // Less gets through where the bucket was full for a while.
         let rate = stats::quantile(rates.iter().copied(), thresholds::POLICED_QUANTILE).filter(|&rate| rate > 0.0)?;
-        let within =
-            |part: f64| rates.iter().filter(move |(figure, _)| (figure - rate).abs() <= part * rate).copied();
+        let within = |part: f64| rates.iter().filter(move |(figure, _)| (figure - rate).abs() <= part * rate).copied();
         let near: Vec<(f64, f64)> = within(thresholds::AGREEMENT).collect();
         let time = |of: &mut dyn Iterator<Item = f64>| of.sum::<f64>();
         let (all, level) = (time(&mut rates.iter().map(|pair| pair.1)), time(&mut near.iter().map(|pair| pair.1)));
@@ -106,8 +105,7 @@ fn between(drops: &Drops, (base, round_trips): (f64, f64)) -> Vec<(f64, f64)> {
 fn learned(intervals: &[Interval], drops: &Drops, rates: &[(f64, f64)], base: f64) -> Option<(f64, f64)> {
     let from = drops.list.last()?.at_us.get() as f64 + 2.0 * thresholds::HALF_WINDOW_ROUND_TRIPS * base;
     let to = intervals.last()?.to_us as f64 - 2.0 * thresholds::HALF_WINDOW_ROUND_TRIPS * base;
-    let later: Vec<&Interval> =
-        intervals.iter().filter(|i| i.from_us as f64 >= from && i.to_us as f64 <= to).collect();
+    let later: Vec<&Interval> = intervals.iter().filter(|i| i.from_us as f64 >= from && i.to_us as f64 <= to).collect();
     let time: f64 = later.iter().map(|i| i.len()).sum();
     let rate = stats::median(later.iter().map(|i| (i.rate, i.len())))?;
     let even = later.iter().filter(|i| (i.rate - rate).abs() <= thresholds::EVEN_SLACK * rate).count();

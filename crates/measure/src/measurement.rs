@@ -338,6 +338,7 @@ impl Accounts<'_> {
             drops: None,
             opening: None,
             write: None,
+            write_every_us: None,
             path_rate: None,
             sender_samples: samples(own, far, |lane| &lane.sender_samples),
             receiver_samples: samples(own, far, |lane| &lane.receiver_samples),

@@ -1,7 +1,8 @@
 //! What the path does: full, lossy, reordering, policed, opening, black holes; and several streams at once.
 
 use fullpipe_diagnose::{
-    Confidence, CongestionState, Detail, Limiter, PathRate, SenderSample, Transfer, diagnose, diagnose_streams, diagnose_with_runs,
+    Confidence, CongestionState, Detail, Limiter, PathRate, SenderSample, Transfer, diagnose, diagnose_streams,
+    diagnose_with_runs,
 };
 use fullpipe_units::{Bytes, Micros, Rate};
 
@@ -165,7 +166,8 @@ fn small_segments_are_named_where_losses_make_them_matter() {
     assert_eq!((diagnosis.limiter, diagnosis.detail), (Limiter::SegmentSize, Some(Detail::SmallMss)));
     // What counts seconds by limiter, as `watch` does, counts them under that name.
     let (diagnosis, runs) = diagnose_with_runs(&transfer);
-    let named = |limiter| runs.iter().filter(move |run| run.limiter == limiter).map(|run| run.to_us - run.from_us).sum();
+    let named =
+        |limiter| runs.iter().filter(move |run| run.limiter == limiter).map(|run| run.to_us - run.from_us).sum();
     let (small, window): (u64, u64) = (named(Limiter::SegmentSize), named(Limiter::CongestionWindow));
     assert!(small > window && small > 0, "{small} us, {window} us");
     let share = |limiter| diagnosis.shares.get(&limiter).copied().unwrap_or(0.0);

@@ -292,6 +292,7 @@ impl World {
             drops: None,
             opening: None,
             write: None,
+            write_every_us: None,
             path_rate: self.known,
             sender_samples,
             receiver_samples,
