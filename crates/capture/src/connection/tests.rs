@@ -317,8 +317,27 @@ fn writes_of_one_size_show_in_what_is_pushed_and_not_full() {
             }
             wire.ack(at_ms + 80, offset);
         }
-        assert_eq!(wire.connection.unwrap().half(Sender::Low).write(), size, "writes of {sizes:?}");
+        let connection = wire.connection.unwrap();
+        assert_eq!(connection.half(Sender::Low).write(), size, "writes of {sizes:?}");
+        let every_ms = connection.half(Sender::Low).writes_every_ns().map(|ns| ns / MS);
+        assert_eq!(every_ms, size.map(|_| 100), "writes of {sizes:?}");
     }
+}
+
+#[test]
+fn writes_that_come_now_and_then_have_no_period() {
+    let mut wire = Wire::opened();
+    let mut at_ms = 100;
+    for number in 0..24_u32 {
+        at_ms += 40 + u64::from(number * 37 % 101);
+        wire.put(segment(at_ms * MS, Sender::Low, Flags::ACK.with(Flags::PSH), 101 + number * 700, 501, 700));
+        wire.ack(at_ms + 20, number * 700 + 700);
+    }
+    let connection = wire.connection.unwrap();
+    assert_eq!(
+        (connection.half(Sender::Low).write(), connection.half(Sender::Low).writes_every_ns()),
+        (Some(700), None)
+    );
 }
 
 #[test]

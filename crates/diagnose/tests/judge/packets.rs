@@ -605,3 +605,134 @@ fn pauses_long_after_a_loss_count_as_those_before_any() {
     let found = diagnose(&after_a_loss(0.8, 1));
     assert_eq!((found.limiter, found.detail), (Limiter::SendBuffer, Some(Detail::BufferCap)), "{found:#?}");
 }
+
+/// Of the tail of what there was to send something is lost, and all that follows is waiting for it.
+#[test]
+fn a_loss_holds_the_sender_from_when_it_happens_and_not_from_when_it_is_repeated() {
+    let mut steps = repeat(step(10), 3);
+    steps.extend(repeat(Step { arrived: 0, in_flight: 4, ..step(10) }, 9));
+    steps.push(losing(4, 4));
+    let mut seen = transfer(&steps);
+    let lost = Drop { at_us: Micros::new(2 * STEP_US), passed: Bytes::new(20 * MSS) };
+    seen.drops.as_mut().unwrap().list.insert(0, lost);
+    let found = diagnose(&seen);
+    assert_eq!((found.limiter, found.detail), (Limiter::CongestionWindow, Some(Detail::Loss)), "{found:#?}");
+    assert!(found.share > 0.7, "{found:#?}");
+}
+
+/// What was lost is sent again in batches, so that much comes through in one half of a round trip and little in the next.
+#[test]
+fn what_a_policer_lets_through_is_level_over_whole_round_trips() {
+    let mut steps: Vec<Step> = [10, 20, 40, 80, 100, 100].into_iter().map(step).collect();
+    for _ in 0..8 {
+        steps.extend([losing(65, 20), losing(15, 20)]);
+    }
+    for part in [28, 30, 32, 34, 36, 38] {
+        steps.extend(repeat(step(part), 4));
+    }
+    let found = diagnose(&transfer(&steps));
+    assert_eq!((found.limiter, found.detail), (Limiter::Path, Some(Detail::Policed)), "{found:#?}");
+}
+
+/// BBR keeps to the rate that it saw while it lost a fifth of all (`bbr_lt_bw_sampling`), evenly: that is no application's pace.
+#[test]
+fn a_sender_that_learned_a_policers_rate_is_policed() {
+    let learned = |later: u64| {
+        let mut steps: Vec<Step> = [10, 20, 40, 80, 100, 100].into_iter().map(step).collect();
+        for part in [29, 4, 8, 12, 9, 11, 12, 12, 14, 10] {
+            steps.extend(repeat(losing(part, 5), 2));
+        }
+        let mut paced = step(later);
+        paced.packets.prompts = 20;
+        steps.extend(repeat(paced, 100));
+        diagnose(&transfer(&steps)).detail
+    };
+    assert_eq!(learned(12), Some(Detail::Policed));
+    assert_ne!(learned(40), Some(Detail::Policed), "that is not the rate at which it lost");
+}
+
+/// So many half round trips with data in them, at their beginning some losses, and two without before the next request is there.
+fn answers(halves: usize, asked: u32) -> Transfer {
+    let mut steps: Vec<Step> = Vec::new();
+    for round in 0..14_u64 {
+        let mut dry = Step { arrived: 0, in_flight: 1, ..step(0) };
+        dry.packets.dry_us = Micros::new(STEP_US);
+        dry.packets.asked = asked;
+        steps.extend([dry, Step { packets: PacketSample { asked: 0, ..dry.packets }, ..dry }]);
+        steps.push(Step { in_flight: 30 + round * 11 % 37, ..losing(40, 1) });
+        steps.extend(repeat(step(40), halves - 1));
+    }
+    transfer(&steps)
+}
+
+#[test]
+fn where_the_path_is_empty_for_the_next_request_losses_are_not_what_holds() {
+    let limiter = |halves, asked| diagnose(&answers(halves, asked)).limiter;
+    assert_eq!(limiter(5, 0), Limiter::CongestionWindow, "nobody asked: the losses emptied it");
+    assert_eq!(limiter(5, 1), Limiter::Application, "a round trip in three and a half");
+    assert_eq!(limiter(14, 1), Limiter::Path, "a round trip in eight");
+}
+
+#[test]
+fn requests_that_cost_a_part_beside_losses_are_named_as_well() {
+    let mut story = answers(8, 1);
+    for sample in &mut story.sender_samples {
+        let Some(packets) = &mut sample.packets else { continue };
+        packets.dry_us = packets.dry_us.max(Micros::new(STEP_US / 2));
+    }
+    let found = diagnose(&story);
+    assert_eq!((found.limiter, found.detail), (Limiter::CongestionWindow, Some(Detail::Loss)), "{found:#?}");
+    assert_eq!(found.or.first().map(|alternative| alternative.limiter), Some(Limiter::Application), "{found:#?}");
+}
+
+#[test]
+fn writes_as_regular_as_a_timers_are_an_applications_and_no_buffers() {
+    // Each comes some time after an acknowledgement, but not long enough for that alone to tell.
+    let mut late = clocked(20);
+    late.packets.prompted = Bytes::ZERO;
+    late.packets.written = 1;
+    let mut story = transfer(&repeat(late, 80));
+    story.write = Some(Bytes::new(20 * MSS - 500));
+    assert_eq!(diagnose(&story).limiter, Limiter::SendBuffer);
+    story.write_every_us = Some(Micros::new(RTT_US / 2));
+    let found = diagnose(&story);
+    assert_eq!(found.limiter, Limiter::Application, "{found:#?}");
+    assert!(found.evidence.iter().any(|evidence| evidence.text.contains("40.0 ms after the one before")), "{found:#?}");
+}
+
+/// A buffer that holds a little more or less at times, behind a window that doubled first.
+#[test]
+fn a_flight_that_stays_and_shrinks_again_is_no_window_that_opens() {
+    let mut steps: Vec<Step> = [10, 20, 40, 80].into_iter().map(clocked).collect();
+    steps.extend(repeat(clocked(100), 22));
+    steps.extend((0..24_u64).map(|place| clocked(110 + place * 11 % 37)));
+    steps.extend(repeat(clocked(103), 20));
+    let found = diagnose(&transfer(&steps));
+    assert_eq!(found.limiter, Limiter::SendBuffer, "{found:#?}");
+}
+
+#[test]
+fn a_buffer_takes_no_less_than_it_took_before() {
+    let mut steps: Vec<Step> = [10, 20, 40, 80, 160, 320].into_iter().map(step).collect();
+    steps.extend(repeat(losing(320, 40), 2));
+    let level = |arrived: u64| {
+        let mut even = clocked(arrived);
+        (even.packets.dry_us, even.packets.prompts) = (Micros::ZERO, 10);
+        let story = transfer(&[steps.clone(), repeat(even, 80)].concat());
+        diagnose(&story).limiter
+    };
+    assert_eq!(level(130), Limiter::SendBuffer);
+    assert_ne!(level(60), Limiter::SendBuffer, "320 were in flight before");
+}
+
+/// Beside the receiver of a sender without timestamps, what is in flight is computed from the rate, and as level as that.
+#[test]
+fn a_level_flight_of_which_no_round_trip_was_seen_is_a_full_path_where_it_leaves_no_gap() {
+    let mut even = clocked(20);
+    even.packets.dry_us = Micros::ZERO;
+    even.packets.prompts = 4;
+    let mut story = transfer(&repeat(even, 80));
+    story.sender_samples.iter_mut().for_each(|sample| sample.rtt_us = None);
+    let found = diagnose(&story);
+    assert_eq!(found.limiter, Limiter::Path, "{found:#?}");
+}
