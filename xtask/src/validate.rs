@@ -106,6 +106,14 @@ struct Compared {
     valid: bool,
 }
 
+impl Compared {
+    /// Whether the lab's own runs say the same.
+    fn is_alike(&self) -> bool {
+        let mut limiters = self.runs.iter().filter(|run| run.is_usable()).map(|run| &run.found.limiter);
+        limiters.next().is_none_or(|first| limiters.all(|limiter| limiter == first))
+    }
+}
+
 /// All of them.
 #[derive(Serialize)]
 struct Report {
@@ -328,6 +336,11 @@ impl Report {
             );
         }
         println!("same verdict: {:.0} % (aim {:.0} %)", percent(self.agreement), percent(AGREEMENT));
+        if self.has_spreads() {
+            let alike = || self.valid().filter(|path| path.is_alike());
+            let same = alike().filter(|path| path.agrees).count();
+            println!("         where all runs of the lab say the same: {same} of {}", alike().count());
+        }
     }
 
     fn judge(&self) -> Result<()> {
