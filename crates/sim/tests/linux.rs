@@ -56,7 +56,8 @@ fn bbr_paces_at_the_rate_that_a_small_send_buffer_lets_through() {
 #[test]
 fn linux_gathers_reports_of_what_is_out_of_order() {
     let with = |compresses_sacks| {
-        let mut spec = spec(400_000_000, 10_000, &[("path.loss", "0.0005")]);
+        // A window that grows is told with each segment, whatever is out of order.
+        let mut spec = spec(400_000_000, 10_000, &[("path.loss", "0.0005"), ("receiver.window", "4M")]);
         spec.receiver.profile.compresses_sacks = compresses_sacks;
         (spec.capture, spec.time) = (true, Micros::from_secs(3));
         let outcome = run(&spec).unwrap();

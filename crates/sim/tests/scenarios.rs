@@ -291,12 +291,17 @@ rate = "17383167"
 delay = "166090us"
 queue = { bdp = 2.0, at_least = 20 }
 ab = { loss = 0.01 }
+[a.settings]
+"net.ipv4.tcp_wmem" = "4096 16384 6291456"
+[b.settings]
+"net.ipv4.tcp_rmem" = "4096 131072 6291456"
 [test]
 seconds = 4
 omit = 4
 congestion = "reno"
 [expect."a->b"]
-limiter = "path"
+limiter = "congestion_window"
+after = 0.5
 "#;
     let scenario = Scenario::parse(text, "lossy").unwrap();
     let spec = from_scenario(&scenario, Direction::AToB).unwrap();
