@@ -189,7 +189,8 @@ fn device_spec(
     let kernel = linux(&scenario.b, &scenario.test.congestion)?;
     let direction = if sends { Direction::AToB } else { Direction::BToA };
     let mut spec = from_scenario(scenario, direction)?;
-    spec.seed = seed;
+    // A device's transfer is the only one on its path.
+    (spec.seed, spec.went_before) = (seed, [0; 2]);
     (spec.sender, spec.receiver) = if sends { (own, kernel) } else { (kernel, own) };
     spec.receiver_opens = false;
     spec.application = if sends && device.waits { Application::Waits } else { Application::BULK };
