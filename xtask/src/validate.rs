@@ -96,10 +96,22 @@ struct Compared {
     /// The simulated goodput against the measured one: the median of the runs, each against the simulation with its seed,
     /// because which packets are lost decides more of a short run than any model.
     error: f64,
+    /// The slowest and the fastest of the runs that can be used: what the lab itself varies by, from run to run.
+    spread_bps: (f64, f64),
+    /// The part by which the simulated goodput lies outside of that: zero within.
+    beyond: f64,
     /// In half of the runs at least.
     agrees: bool,
     /// Whether the lab carried the path as it is described, with hosts that had the processor when they needed it.
     valid: bool,
+}
+
+impl Compared {
+    /// Whether the lab's own runs say the same.
+    fn is_alike(&self) -> bool {
+        let mut limiters = self.runs.iter().filter(|run| run.is_usable()).map(|run| &run.found.limiter);
+        limiters.next().is_none_or(|first| limiters.all(|limiter| limiter == first))
+    }
 }
 
 /// All of them.
@@ -110,6 +122,8 @@ struct Report {
     left_out: usize,
     median_error: f64,
     p90_error: f64,
+    /// The 90th percentile of what lies outside of the lab's own runs, where there are several of a path.
+    p90_beyond: Option<f64>,
     agreement: f64,
 }
 
@@ -140,6 +154,7 @@ pub(crate) fn run(shell: &Shell, arguments: &Arguments) -> Result<()> {
         left_out: 0,
         median_error: 1.0,
         p90_error: 1.0,
+        p90_beyond: None,
         agreement: 0.0,
     };
     let is_asked = |drawn: &Drawn| arguments.only.is_empty() || arguments.only.contains(&drawn.name);
@@ -204,8 +219,21 @@ fn compare(asked: &Asked<'_>, drawn: Drawn, has_time: bool) -> Result<Option<Com
     let agrees = agreeing * 2 >= errors.len();
     errors.sort_by(f64::total_cmp);
     let error = *errors.get((errors.len() - 1) / 2).context("no run in the lab")?;
+    let spread_bps = spread(&measured).context("no run in the lab")?;
     let (lab, sim) = (middle(measured).context("no run in the lab")?, middle(simulated).context("no simulation")?);
-    Ok(Some(Compared { error, agrees, path: drawn, lab, sim, runs, valid }))
+    let beyond = beyond(sim.rate_bps, spread_bps);
+    Ok(Some(Compared { error, spread_bps, beyond, agrees, path: drawn, lab, sim, runs, valid }))
+}
+
+/// The slowest and the fastest of several runs.
+fn spread(runs: &[Found]) -> Option<(f64, f64)> {
+    let rates = || runs.iter().map(|run| run.rate_bps);
+    Some((rates().min_by(f64::total_cmp)?, rates().max_by(f64::total_cmp)?))
+}
+
+/// By which part of the nearer end a rate lies outside of a spread.
+fn beyond(rate_bps: f64, (slowest, fastest): (f64, f64)) -> f64 {
+    rate_bps / rate_bps.clamp(slowest, fastest).max(1.0) - 1.0
 }
 
 /// The median rate and count of retransmissions, and the most frequent limiter.
@@ -266,12 +294,22 @@ impl Report {
         errors.sort_by(f64::total_cmp);
         self.median_error = percentile(&errors, 0.5);
         self.p90_error = percentile(&errors, 0.9);
+        if self.has_spreads() {
+            let mut beyond: Vec<f64> = self.valid().map(|path| path.beyond.abs()).collect();
+            beyond.sort_by(f64::total_cmp);
+            self.p90_beyond = Some(percentile(&beyond, 0.9));
+        }
         let agreeing = self.valid().filter(|path| path.agrees).count();
         self.agreement = agreeing as f64 / errors.len().max(1) as f64;
     }
 
     fn valid(&self) -> impl Iterator<Item = &Compared> {
         self.paths.iter().filter(|path| path.valid)
+    }
+
+    /// Whether the lab ran paths several times, so that it tells what it varies by.
+    fn has_spreads(&self) -> bool {
+        self.paths.iter().any(|path| path.runs.len() > 1)
     }
 
     fn print(&self) {
@@ -286,7 +324,23 @@ impl Report {
         let percent = |part: f64| part * 100.0;
         println!("error of goodput: median {:.1} % (aim {:.0} %)", percent(self.median_error), percent(MEDIAN));
         println!("         90th percentile {:.1} % (aim {:.0} %)", percent(self.p90_error), percent(P90));
+        if let Some(p90) = self.p90_beyond {
+            let far = || self.valid().filter(|path| path.error.abs() > P90);
+            let within = far().filter(|path| path.beyond == 0.0).count();
+            println!(
+                "         outside of what the lab varies by: 90th percentile {:.1} %; of {} paths that are off by more \
+                 than {:.0} %, {within} lie between the lab's own runs",
+                percent(p90),
+                far().count(),
+                percent(P90)
+            );
+        }
         println!("same verdict: {:.0} % (aim {:.0} %)", percent(self.agreement), percent(AGREEMENT));
+        if self.has_spreads() {
+            let alike = || self.valid().filter(|path| path.is_alike());
+            let same = alike().filter(|path| path.agrees).count();
+            println!("         where all runs of the lab say the same: {same} of {}", alike().count());
+        }
     }
 
     fn judge(&self) -> Result<()> {
@@ -315,7 +369,7 @@ fn print_head() {
 }
 
 fn print_line(compared: &Compared) {
-    let Compared { path, lab, sim, runs, error, agrees, valid } = compared;
+    let Compared { path, lab, sim, runs, error, spread_bps, agrees, valid, .. } = compared;
     let verdict = |found: &Found| match &found.detail {
         Some(detail) => format!("{}/{detail}", found.limiter),
         None => found.limiter.clone(),
@@ -325,8 +379,13 @@ fn print_line(compared: &Compared) {
     } else {
         format!("{} {} {}", verdict(lab), if *agrees { "~" } else { "<>" }, verdict(sim))
     };
+    let spread = if runs.iter().filter(|run| !valid || run.is_usable()).count() > 1 {
+        format!("; the lab {:.2} to {:.2}", spread_bps.0 / 1e6, spread_bps.1 / 1e6)
+    } else {
+        String::new()
+    };
     println!(
-        "{:<6} {:>8.1} {:>8.1} {:>6.2} {:>6.2} {:<22} {:<5}  {:>8.2} {:>8.2} {:>+6.1}% {:>6} {:>6}  {verdicts}{}",
+        "{:<6} {:>8.1} {:>8.1} {:>6.2} {:>6.2} {:<22} {:<5}  {:>8.2} {:>8.2} {:>+6.1}% {:>6} {:>6}  {verdicts}{spread}{}",
         path.name,
         path.rate_bps as f64 / 1e6,
         path.rtt_us as f64 / 1e3,
@@ -367,6 +426,14 @@ mod tests {
         let runs = vec![run(3.0, 9, "path"), run(1.0, 1, "path"), run(2.0, 4, "application")];
         let middle = middle(runs).unwrap();
         assert_eq!((middle.rate_bps as u32, middle.retransmits, middle.limiter.as_str()), (2, 4, "path"));
+    }
+
+    #[test]
+    fn a_rate_between_the_runs_of_the_lab_is_not_beyond_them() {
+        let spread = (20.0, 40.0);
+        let found = [10.0, 20.0, 30.0, 40.0, 50.0].map(|rate| beyond(rate, spread));
+        assert_eq!(found.map(|part| (part * 100.0) as i32), [-50, 0, 0, 0, 25]);
+        assert_eq!(found[2].to_bits(), 0.0_f64.to_bits());
     }
 
     #[test]

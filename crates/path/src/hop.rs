@@ -121,6 +121,13 @@ impl<T: Clone> Hop<T> {
         }
     }
 
+    /// Draws for packets of others that went before: see [`LossProcess::pass`].
+    pub(crate) fn pass(&mut self, packets: u32) {
+        if let Some(loss) = &mut self.exit.loss {
+            loss.pass(packets);
+        }
+    }
+
     /// The least time that a segment spends here, leaving serialisation aside.
     pub(crate) fn min_delay(&self) -> Duration {
         self.exit.wire.min_delay()

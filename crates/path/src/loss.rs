@@ -18,6 +18,15 @@ impl LossProcess {
         Self { spec, bad: false, seen: 0, random: Random::new(seed) }
     }
 
+    /// Draws for packets of others that went before. A row counts from the first packet that is told of.
+    pub fn pass(&mut self, packets: u32) {
+        if !matches!(self.spec, LossSpec::Row { .. }) {
+            for _ in 0..packets {
+                self.loses();
+            }
+        }
+    }
+
     /// Whether the next packet is lost.
     pub fn loses(&mut self) -> bool {
         let number = self.seen;
@@ -73,6 +82,15 @@ mod tests {
         let mut process = LossProcess::new(LossSpec::Row { first: 3, count: 2 }, 1);
         let lost: Vec<u32> = (0..1_000).filter(|_| process.loses()).collect();
         assert_eq!(lost, [3, 4]);
+    }
+
+    #[test]
+    fn who_comes_later_meets_the_later_losses() {
+        let spec = LossSpec::Bernoulli(0.1);
+        let (mut first, mut later) = (LossProcess::new(spec, 7), LossProcess::new(spec, 7));
+        later.pass(35);
+        let lost = |process: &mut LossProcess| (0..200).map(|_| process.loses()).collect::<Vec<_>>();
+        assert_eq!(lost(&mut first)[35..], lost(&mut later)[..165]);
     }
 
     #[test]

@@ -40,6 +40,11 @@ impl<T: Clone> OneWay<T> {
         Self { hops, tails, refused: VecDeque::new(), latest: Instant::ZERO }
     }
 
+    /// Lets packets of others go before: what is lost of those that follow is what would be lost behind them.
+    pub fn pass(&mut self, packets: u32) {
+        self.hops.iter_mut().for_each(|hop| hop.pass(packets));
+    }
+
     /// What each hop counted, first hop first.
     pub fn stats(&self) -> impl Iterator<Item = HopStats> + '_ {
         self.hops.iter().map(Hop::stats)

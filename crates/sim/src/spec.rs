@@ -85,6 +85,8 @@ pub struct Spec {
     pub path: PathSpec,
     /// Decides every random element.
     pub seed: u64,
+    /// Packets of others that went towards the receiver and towards the sender before: which packets are lost depends on it.
+    pub went_before: [u32; 2],
     /// Host `a`, which sends, and host `b`, which receives. The path's direction `a->b` carries the payload.
     pub sender: HostSpec,
     /// See `sender`.
@@ -119,6 +121,7 @@ impl Spec {
         Self {
             path,
             seed: 1,
+            went_before: [0; 2],
             sender,
             receiver,
             names: ["sender".to_owned(), "receiver".to_owned()],

@@ -96,7 +96,9 @@ impl<'s> World<'s> {
         };
         let way = |direction: Direction| {
             let seed = Random::seed_of(spec.seed, direction.as_str());
-            OneWay::new(&path.hops(direction), path.rtt(), path.path_mtu(), seed)
+            let mut way = OneWay::new(&path.hops(direction), path.rtt(), path.path_mtu(), seed);
+            way.pass(spec.went_before[usize::from(direction == Direction::BToA)]);
+            way
         };
         let round_trip = path.rtt().get() * 1_000;
         // The others open one after the other within the first round trip, so that they don't act in step.

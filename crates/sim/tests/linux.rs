@@ -56,7 +56,8 @@ fn bbr_paces_at_the_rate_that_a_small_send_buffer_lets_through() {
 #[test]
 fn linux_gathers_reports_of_what_is_out_of_order() {
     let with = |compresses_sacks| {
-        let mut spec = spec(400_000_000, 10_000, &[("path.loss", "0.0005")]);
+        // A window that grows is told with each segment, whatever is out of order.
+        let mut spec = spec(400_000_000, 10_000, &[("path.loss", "0.0005"), ("receiver.window", "4M")]);
         spec.receiver.profile.compresses_sacks = compresses_sacks;
         (spec.capture, spec.time) = (true, Micros::from_secs(3));
         let outcome = run(&spec).unwrap();
@@ -96,6 +97,20 @@ fn the_receive_buffer_follows_what_is_read() {
     };
     assert!(most(1_500_000) <= Bytes::new(80_000), "{}", most(1_500_000));
     assert!(most(6_000_000) >= Bytes::new(300_000), "{}", most(6_000_000));
+}
+
+/// While the window grows each segment is acknowledged (`tcp_grow_window` asks for a quick acknowledgement), not every second.
+#[test]
+fn a_window_that_has_grown_is_told_at_once() {
+    let acknowledged = |settings: &[(&str, &str)]| {
+        let mut spec = spec(100_000_000, 100_000, settings);
+        (spec.capture, spec.bytes) = (true, Some(Bytes::new(1_000_000)));
+        let outcome = run(&spec).unwrap();
+        let seen = outcome.receiver_capture.as_ref().unwrap().len() as f64;
+        seen / outcome.data_segments as f64 - 1.0
+    };
+    let (grows, stays) = (acknowledged(&[]), acknowledged(&[("receiver.window", "4M")]));
+    assert!(grows > 0.85 && stays < 0.7, "{grows} {stays}");
 }
 
 /// Each acknowledgement counts for an eighth (`tcp_rtt_estimator`): the smoothed round-trip time is at the queue's within a round

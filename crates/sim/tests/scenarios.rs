@@ -272,3 +272,41 @@ fn messages_in_two_writes_wait_for_delayed_acknowledgements_until_nagle_is_off()
         assert!(knob::with(&spec, &[(key.to_owned(), value.to_owned())]).is_err(), "{key}={value}");
     }
 }
+
+/// Which packets a path loses depends on how many went before: in the lab its other connections did. A kernel there lost the fourth segment
+/// and one more (0.50 Mbit/s after four seconds); a connection that comes first loses four (1.0).
+#[test]
+fn a_scenario_loses_the_packets_that_the_lab_loses() {
+    let text = r#"
+schema = 1
+name = "lossy"
+summary = "a packet in a hundred is lost"
+seed = 281380
+[path]
+mtu = 1500
+ip = "v4"
+[[path.hops]]
+name = "link"
+rate = "17383167"
+delay = "166090us"
+queue = { bdp = 2.0, at_least = 20 }
+ab = { loss = 0.01 }
+[a.settings]
+"net.ipv4.tcp_wmem" = "4096 16384 6291456"
+[b.settings]
+"net.ipv4.tcp_rmem" = "4096 131072 6291456"
+[test]
+seconds = 4
+omit = 4
+congestion = "reno"
+[expect."a->b"]
+limiter = "congestion_window"
+after = 0.5
+"#;
+    let scenario = Scenario::parse(text, "lossy").unwrap();
+    let spec = from_scenario(&scenario, Direction::AToB).unwrap();
+    let outcome = run(&spec).unwrap();
+    assert_eq!(outcome.retransmits, 2);
+    assert!((430_000..570_000).contains(&outcome.rate().bps()), "{}", outcome.rate());
+    assert_eq!(run(&Spec { went_before: [0; 2], ..spec }).unwrap().retransmits, 4);
+}

@@ -394,14 +394,16 @@ impl Socket {
                 self.duplicates_due = self.duplicates_due.saturating_add(1);
             }
         }
-        if cfg!(feature = "platforms") && self.rx.budget < self.grow_to {
+        let grows = cfg!(feature = "platforms") && self.rx.budget < self.grow_to;
+        if grows {
             self.rx.budget = (self.rx.budget + 2).min(self.grow_to);
             self.rx.early_budget = self.rx.early_budget.max(self.rx.budget);
         }
         self.seen_mss = self.seen_mss.max(u16::try_from(len).unwrap_or(u16::MAX)).min(self.own_mss);
         self.unacked_rx = self.unacked_rx.saturating_add(len);
         let policy = self.kept.ack();
-        let quick = self.quick_left > 0;
+        // A window that has grown is told at once (`tcp_grow_window`).
+        let quick = self.quick_left > 0 || grows;
         self.quick_left = self.quick_left.saturating_sub(1);
         // RFC 5681, section 4.2: at once for what is out of order or fills a gap; else for every second full-sized
         // segment, or after a time (RFC 9293, section 3.8.6.3).
