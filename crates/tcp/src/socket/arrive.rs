@@ -2,7 +2,9 @@
 
 use fullpipe_units::{Instant, SeqNum};
 
-use super::{Context, Events, Failure, Fin, Reply, Socket, State, Syn, leave::SOON_REPORTED, timer::Timer};
+use super::{
+    Context, Events, Failure, Fin, Reply, Socket, State, Syn, leave::SOON_REPORTED, takes_short_ways, timer::Timer,
+};
 use crate::{
     congestion::CongestionControl as _,
     profile::{AckCount, BlindDefence, EcnPolicy, SynFin, TimeWait},
@@ -26,7 +28,7 @@ impl Socket {
         // An arrival lets go what waited for another write.
         self.kept.set_more(false);
         match self.state {
-            State::Established if cfg!(feature = "platforms") && self.is_next_data(cx, segment) => {
+            State::Established if takes_short_ways() && self.is_next_data(cx, segment) => {
                 self.take_next_data(cx, segment);
                 Reply::None
             }

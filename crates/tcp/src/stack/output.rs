@@ -97,6 +97,7 @@ impl Core {
         at: u16,
         make: &mut impl FnMut(&mut Self, Next<'_>) -> Option<R>,
     ) -> Option<R> {
+        let mut out = None;
         loop {
             let mut cx = self.context(now, &mut parts.pool);
             let socket = parts.table.socket(at)?;
@@ -104,9 +105,15 @@ impl Core {
                 // No device splits segments in datagrams.
                 cx.burst = 0;
             }
-            let mut out = socket.poll_transmit(&mut cx);
-            let (due, rests) = (socket.next_timeout(), socket.is_at_rest());
+            #[cfg(feature = "platforms")]
+            let follows = cx.burst == 0 && out.as_mut().is_some_and(|out| socket.poll_next(&mut cx, out));
+            #[cfg(not(feature = "platforms"))]
+            let follows = false;
+            if !follows {
+                out = socket.poll_transmit(&mut cx);
+            }
             let Some(out) = &mut out else {
+                let due = socket.next_timeout();
                 parts.table.schedule(at, due);
                 self.free_if_done(now, parts, at);
                 return None;
@@ -114,9 +121,11 @@ impl Core {
             #[cfg(feature = "fast-open")]
             self.add_cookie(now, parts, at, out);
             self.counts.note(|counts| counts.packets_out += 1);
-            let tuple = &parts.table.socket(at)?.tuple;
-            let made = make(self, Next::Segment(out, tuple));
+            let socket = parts.table.socket(at)?;
+            let made = make(self, Next::Segment(out, &socket.tuple));
+            let rests = socket.is_at_rest();
             if made.is_some() || rests || parts.table.heads.has_ready() {
+                let due = parts.table.socket(at)?.next_timeout();
                 parts.table.schedule(at, due);
                 if !rests {
                     // To the back of the line: the others send in between.
