@@ -158,7 +158,7 @@ proptest! {
         seed: u64,
         loss in prop::sample::select(vec![0, 300, 30]),
         writes in prop::collection::vec(1_usize..200_000, 1..8),
-        platform in 0..3,
+        platform in 0..3_usize,
         congestion in prop::sample::select(vec![Algorithm::NewReno, Algorithm::Cubic, Algorithm::Bbr]),
         timestamps: bool,
         sack: bool,
