@@ -141,7 +141,7 @@ impl<T: Clone> Hop<T> {
 
     /// The least time that a segment spends here, leaving serialisation aside.
     pub(crate) fn min_delay(&self) -> Duration {
-        self.pipe.as_ref().map_or(self.exit.wire.min_delay(), Pipe::min_delay)
+        self.pipe.as_ref().map_or_else(|| self.exit.wire.min_delay(), Pipe::min_delay)
     }
 
     /// Whether a segment may leave here towards its sender, at the moment when it arrives.

@@ -155,7 +155,7 @@ impl<T> Pipe<T> {
 
     #[inline]
     pub(crate) fn poll_transmit(&mut self, now: Instant) -> Option<Departure<T>> {
-        if !self.front().is_some_and(|at| at <= now) {
+        if self.front().is_none_or(|at| at > now) {
             self.advance(now);
         }
         self.front().filter(|at| *at <= now)?;

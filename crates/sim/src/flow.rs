@@ -32,6 +32,7 @@ pub(crate) struct Wires {
     /// When the observed sender first sent payload.
     pub(crate) started: Option<Instant>,
     /// Packets that arrived: their memory is used again.
+    #[expect(clippy::vec_box, reason = "what is kept for use again is the boxes")]
     spare: Vec<Box<Packet>>,
 }
 

@@ -1,5 +1,7 @@
 //! Common segments go a short way; here the same transfer is made on the long one, and all that leaves is compared.
 
+#![expect(clippy::unwrap_used, reason = "tests")]
+
 use core::{cell::Cell, net::Ipv4Addr, ops::ControlFlow, time::Duration};
 use std::{collections::BTreeMap, thread_local, vec, vec::Vec};
 

@@ -79,7 +79,7 @@ impl Tuple {
     }
 
     /// Whether these are its ends, and segments don't travel in UDP datagrams.
-    #[cfg(feature = "platforms")]
+    #[cfg(all(feature = "platforms", feature = "large-tables"))]
     #[inline]
     pub(crate) fn is_between(&self, local: &Endpoint, remote: &Endpoint) -> bool {
         self.udp_port == 0 && self.remote == *remote && self.local == *local
