@@ -6,16 +6,19 @@ use core::time::Duration;
 use fullpipe_units::{Instant, Micros, bdp};
 
 use crate::{
-    DelayLine, Departure, Fate, HopSpec, HopStats, LossProcess, Machine, MtuSpec, OversizeVerdict, Policer, Queue,
-    QueueLimit, QueueSize, Random, Segment,
+    DelayLine, Departure, Discipline, Fate, HopSpec, HopStats, LossProcess, Machine, MtuSpec, OversizeVerdict, Policer,
+    Queue, QueueLimit, QueueSize, Random, Segment,
     gather::{Aggregator, Thinner},
-    link::Link,
+    link::{Link, SerialClock},
+    pipe::Pipe,
 };
 
 /// One hop in one direction.
 #[derive(Debug)]
 pub struct Hop<T> {
     index: usize,
+    /// All there is, where the hop is plain; the stages below are not there then.
+    pipe: Option<Pipe<T>>,
     /// Nothing is in front of the link.
     only_queues: bool,
     mtu: Option<MtuSpec>,
@@ -71,7 +74,18 @@ pub(crate) struct Place {
 impl<T: Clone> Hop<T> {
     pub(crate) fn new(spec: &HopSpec, place: Place) -> Self {
         let stream = |name| Random::seed_of(place.seed, name);
-        let link = spec.rate.map(|rate| {
+        let pipe = spec.rate.filter(|_| is_plain(spec)).map(|rate| {
+            let limit = limit(spec, place.rtt, place.mtu);
+            let loss = spec.loss.map(|loss| LossProcess::new(loss, stream("loss")));
+            Pipe::new(SerialClock::new(rate), spec.overhead, limit, spec.delay.into(), loss)
+        });
+        Self::in_stages(spec, place, pipe)
+    }
+
+    /// The hop with a stage for each thing that it does, unless `pipe` does it all.
+    fn in_stages(spec: &HopSpec, place: Place, pipe: Option<Pipe<T>>) -> Self {
+        let stream = |name| Random::seed_of(place.seed, name);
+        let link = spec.rate.filter(|_| pipe.is_none()).map(|rate| {
             let limit = limit(spec, place.rtt, place.mtu);
             let queue = Queue::new(limit, spec.queue.discipline, stream("red"));
             let link = match &spec.trace {
@@ -82,6 +96,7 @@ impl<T: Clone> Hop<T> {
         });
         Self {
             index: place.index,
+            pipe,
             only_queues: spec.mtu.is_none()
                 && spec.police.is_none()
                 && spec.thin_acks.is_none()
@@ -109,6 +124,9 @@ impl<T: Clone> Hop<T> {
 
     /// What was counted so far.
     pub fn stats(&self) -> HopStats {
+        if let Some(pipe) = &self.pipe {
+            return HopStats { inside: pipe.inside() as u64, lost: pipe.lost, queue: pipe.stats(), ..self.counted };
+        }
         let link = self.link.as_ref();
         HopStats {
             inside: (link.map_or(0, Link::inside) + self.gathered() + self.exit.wire.inside()) as u64,
@@ -130,7 +148,7 @@ impl<T: Clone> Hop<T> {
 
     /// The least time that a segment spends here, leaving serialisation aside.
     pub(crate) fn min_delay(&self) -> Duration {
-        self.exit.wire.min_delay()
+        self.pipe.as_ref().map_or_else(|| self.exit.wire.min_delay(), Pipe::min_delay)
     }
 
     /// Whether a segment may leave here towards its sender, at the moment when it arrives.
@@ -189,6 +207,15 @@ impl<T: Clone> Hop<T> {
     }
 }
 
+/// Whether a hop of some rate is what most are: see [`pipe`](crate::pipe).
+fn is_plain(spec: &HopSpec) -> bool {
+    let HopSpec { mtu, police, thin_acks, aggregate, trace, shape, jitter, reorder, duplicate, queue, .. } = spec;
+    let in_front = mtu.is_some() || police.is_some() || thin_acks.is_some() || aggregate.is_some();
+    let behind = jitter.is_some() || reorder.is_some() || *duplicate > 0.0;
+    let is_steady = trace.is_none() && shape.is_none() && matches!(queue.discipline, Discipline::DropTail);
+    is_steady && !in_front && !behind
+}
+
 /// The queue's limit in packets or bytes.
 pub(crate) fn limit(spec: &HopSpec, rtt: Micros, mtu: u32) -> QueueLimit {
     let rate = spec.drain().unwrap_or_default();
@@ -209,6 +236,9 @@ impl<T: Clone> Machine<T> for Hop<T> {
     #[inline]
     fn on_packet(&mut self, now: Instant, segment: Segment<T>) {
         self.counted.arrived += 1;
+        if let Some(pipe) = &mut self.pipe {
+            return pipe.on_packet(now, segment);
+        }
         if self.only_queues {
             return self.enter_link(now, segment);
         }
@@ -241,10 +271,15 @@ impl<T: Clone> Machine<T> for Hop<T> {
 
     #[inline]
     fn poll_transmit(&mut self, now: Instant) -> Option<Departure<T>> {
-        if !self.exit.wire.has_due(now) {
-            self.catch_up(now);
-        }
-        let departure = self.exit.wire.poll_transmit(now)?;
+        let departure = match &mut self.pipe {
+            Some(pipe) => pipe.poll_transmit(now),
+            None => {
+                if !self.exit.wire.has_due(now) {
+                    self.catch_up(now);
+                }
+                self.exit.wire.poll_transmit(now)
+            }
+        }?;
         self.counted.delivered += 1;
         self.counted.delivered_bytes += u64::from(departure.segment.len);
         Some(departure)
@@ -252,6 +287,9 @@ impl<T: Clone> Machine<T> for Hop<T> {
 
     #[inline]
     fn next_timeout(&self) -> Option<Instant> {
+        if let Some(pipe) = &self.pipe {
+            return pipe.next_timeout();
+        }
         let wire = &self.exit.wire;
         if let Some(front) = wire.front_of_all() {
             return Some(front);
@@ -268,5 +306,55 @@ impl<T: Clone> Machine<T> for Hop<T> {
         let aggregator = self.aggregator.as_ref().and_then(Aggregator::next);
         let held = thinner.into_iter().chain(aggregator).min().map(|at| at + wire.min_delay());
         next.into_iter().chain(held).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fullpipe_units::{Bytes, Rate};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{LossSpec, QueueSpec};
+
+    fn spec(rate_mbps: u64, delay_us: u64, size: QueueSize, loss: f64) -> HopSpec {
+        HopSpec {
+            rate: Some(Rate::from_bps(rate_mbps * 999_999)),
+            overhead: 38,
+            queue: QueueSpec { size, discipline: Discipline::DropTail },
+            delay: Micros::new(delay_us),
+            loss: (loss > 0.0).then_some(LossSpec::Bernoulli(loss)),
+            ..HopSpec::default()
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_plain_hop_does_in_one_line_what_others_do_in_stages(
+            steps in prop::collection::vec((0_u64..200_000, 40_u32..1_500, any::<bool>()), 1..300),
+            rate in 1_u64..1_000,
+            delay in 0_u64..2_000,
+            packets in any::<bool>(),
+            loss in prop::sample::select(vec![0.0, 0.3]),
+        ) {
+            let size = if packets { QueueSize::Packets(5) } else { QueueSize::Bytes(Bytes::new(4_000)) };
+            let (spec, rtt) = (spec(rate, delay, size, loss), Micros::new(2 * delay));
+            let place = Place { index: 0, rtt, mtu: 1_500, seed: rate };
+            let (mut line, mut stages) = (Hop::new(&spec, place), Hop::in_stages(&spec, place, None));
+            prop_assert!(line.pipe.is_some());
+            let mut now = 1_000_000;
+            for (number, (gap, len, arrives)) in steps.into_iter().enumerate() {
+                now += gap;
+                let at = Instant::from_nanos(now);
+                if arrives {
+                    line.on_packet(at, Segment::new(len, number));
+                    stages.on_packet(at, Segment::new(len, number));
+                } else {
+                    prop_assert_eq!(line.poll_transmit(at), stages.poll_transmit(at));
+                }
+                prop_assert_eq!(line.next_timeout(), stages.next_timeout());
+                prop_assert_eq!(line.stats(), stages.stats());
+            }
+        }
     }
 }

@@ -19,6 +19,7 @@ mod loss;
 mod machine;
 mod one_way;
 mod path_spec;
+mod pipe;
 mod policer;
 mod queue;
 mod random;

@@ -26,33 +26,39 @@ enum Clock {
 
 /// Turns bits into nanoseconds without drift: what a division leaves over goes into the next packet.
 #[derive(Clone, Debug)]
-struct SerialClock {
+pub(crate) struct SerialClock {
     bps: u64,
     /// Below `bps`, in units of `1 / bps` nanoseconds.
     remainder: u64,
 }
 
 impl SerialClock {
+    /// That of a link of `rate` (above zero; zero counts as 1 bit/s).
+    pub(crate) fn new(rate: Rate) -> Self {
+        Self { bps: rate.bps().max(1), remainder: 0 }
+    }
+
+    /// The link falls idle.
+    #[inline]
+    pub(crate) const fn rest(&mut self) {
+        self.remainder = 0;
+    }
+
     /// How many nanoseconds `bytes` take, given what the packets before them left over.
     #[inline]
-    fn time_for(&mut self, bytes: u64) -> u64 {
+    pub(crate) fn time_for(&mut self, bytes: u64) -> u64 {
         // 2^32 bytes would need 65 bits here; packets are far below, and beyond the sum saturates.
         let scaled = (bytes * 8).saturating_mul(1_000_000_000).saturating_add(self.remainder);
-        self.remainder = scaled % self.bps;
-        scaled / self.bps
+        let nanos = scaled / self.bps;
+        self.remainder = scaled - nanos * self.bps;
+        nanos
     }
 }
 
 impl<T> Link<T> {
-    /// An idle link of `rate` (above zero; zero counts as 1 bit/s) that adds `overhead` bytes to each packet.
+    /// An idle link of `rate` that adds `overhead` bytes to each packet.
     pub(crate) fn new(rate: Rate, overhead: u32, queue: Queue<T>) -> Self {
-        Self {
-            clock: Clock::Steady(SerialClock { bps: rate.bps().max(1), remainder: 0 }),
-            overhead,
-            shaper: None,
-            queue,
-            in_service: None,
-        }
+        Self { clock: Clock::Steady(SerialClock::new(rate)), overhead, shaper: None, queue, in_service: None }
     }
 
     /// An idle link whose rate changes as it was recorded.
@@ -109,7 +115,7 @@ impl<T> Link<T> {
         } else {
             // The link falls idle; the fraction of a nanosecond belongs to the busy period that ends.
             if let Clock::Steady(clock) = &mut self.clock {
-                clock.remainder = 0;
+                clock.rest();
             }
         }
     }

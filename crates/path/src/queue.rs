@@ -170,9 +170,15 @@ impl<T> Queue<T> {
 }
 
 fn fits<T>(store: &Store<T>, limit: QueueLimit, len: u64) -> bool {
+    is_room(limit, store.entries.len() as u64, store.bytes, len)
+}
+
+/// Whether a queue with so many packets and bytes takes another one of `len` bytes.
+#[inline]
+pub(crate) const fn is_room(limit: QueueLimit, packets: u64, bytes: u64, len: u64) -> bool {
     match limit {
-        QueueLimit::Packets(limit) => (store.entries.len() as u64) < limit,
-        QueueLimit::Bytes(limit) => store.bytes + len <= limit,
+        QueueLimit::Packets(limit) => packets < limit,
+        QueueLimit::Bytes(limit) => bytes + len <= limit,
     }
 }
 

@@ -1,7 +1,7 @@
 //! A device that is slow itself: its processor is busy for a while with each packet, whichever way it goes.
 
 use core::time::Duration;
-use std::{collections::VecDeque, rc::Rc};
+use std::collections::VecDeque;
 
 use fullpipe_units::Instant;
 
@@ -14,7 +14,7 @@ pub(crate) struct Device {
     busy_until: Instant,
     /// Nanoseconds that it was busy so far.
     pub(crate) busy_nanos: u64,
-    pub(crate) inbox: VecDeque<Rc<Packet>>,
+    pub(crate) inbox: VecDeque<Box<Packet>>,
     /// Whether the stack has more to send than the device had time for.
     pub(crate) has_more: bool,
 }

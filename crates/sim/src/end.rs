@@ -155,18 +155,23 @@ impl End {
         self.stack.info(self.socket?)
     }
 
-    /// Notes what this end's SYN says.
-    pub(crate) fn note_syn(&mut self, packet: &Packet) {
-        let Some(header) = packet.datagram().map(|datagram| &datagram.header) else { return };
-        if self.syn.is_none() {
-            self.syn = Some(SynFacts {
-                window: Some(header.window),
-                mss: header.options.mss,
-                window_scale: header.options.window_scale,
-                sack_permitted: header.options.sack_permitted,
-                timestamps: header.options.timestamps.is_some(),
-            });
-        }
+    /// Whether its application takes all that arrives, and only counts it.
+    pub(crate) const fn set_discards(&mut self, discards: bool) {
+        self.options.discards = discards;
+    }
+}
+
+/// Notes what an end's SYN says.
+pub(crate) fn note_syn(syn: &mut Option<SynFacts>, packet: &Packet) {
+    let Some(header) = packet.datagram().map(|datagram| &datagram.header) else { return };
+    if syn.is_none() {
+        *syn = Some(SynFacts {
+            window: Some(header.window),
+            mss: header.options.mss,
+            window_scale: header.options.window_scale,
+            sack_permitted: header.options.sack_permitted,
+            timestamps: header.options.timestamps.is_some(),
+        });
     }
 }
 

@@ -1,13 +1,14 @@
 //! One connection: two hosts and their applications, on a path that others may share.
 
-use std::rc::Rc;
+use core::ops::ControlFlow;
 
 use fullpipe_path::{Machine as _, OneWay};
+use fullpipe_tcp::wire::tcp::OptionLayout;
 use fullpipe_units::Instant;
 
 use crate::{
     application::Application,
-    end::End,
+    end::{End, note_syn},
     packet::{Body, Packet},
     pcap::Capture,
     spec::{SimError, Spec},
@@ -23,7 +24,7 @@ pub(crate) const OBSERVED: u32 = 0;
 #[derive(Debug)]
 pub(crate) struct Wires {
     /// From each host to the other.
-    pub(crate) ways: [OneWay<Rc<Packet>>; 2],
+    pub(crate) ways: [OneWay<Box<Packet>>; 2],
     /// When each has something to do; kept, because asking costs.
     pub(crate) due: [Instant; 2],
     /// What each end's interface saw of the observed connection.
@@ -31,11 +32,12 @@ pub(crate) struct Wires {
     /// When the observed sender first sent payload.
     pub(crate) started: Option<Instant>,
     /// Packets that arrived: their memory is used again.
-    spare: Vec<Rc<Packet>>,
+    #[expect(clippy::vec_box, reason = "what is kept for use again is the boxes")]
+    spare: Vec<Box<Packet>>,
 }
 
 impl Wires {
-    pub(crate) fn new(ways: [OneWay<Rc<Packet>>; 2], captures: bool) -> Self {
+    pub(crate) fn new(ways: [OneWay<Box<Packet>>; 2], captures: bool) -> Self {
         Self {
             ways,
             due: [Instant::FAR_FUTURE; 2],
@@ -47,22 +49,30 @@ impl Wires {
 
     /// A packet to fill.
     #[inline]
-    pub(crate) fn blank(&mut self) -> Rc<Packet> {
-        self.spare.pop().unwrap_or_else(|| Rc::new(Packet::EMPTY))
+    pub(crate) fn blank(&mut self) -> Box<Packet> {
+        self.spare.pop().unwrap_or_else(|| Box::new(Packet::EMPTY))
     }
 
     /// A packet that nobody needs any more.
     #[inline]
-    pub(crate) fn recycle(&mut self, packet: Rc<Packet>) {
-        // A path that duplicates packets has another one.
-        if Rc::strong_count(&packet) == 1 {
-            self.spare.push(packet);
-        }
+    pub(crate) fn recycle(&mut self, packet: Box<Packet>) {
+        self.spare.push(packet);
     }
 
     #[inline]
-    pub(crate) fn launch(&mut self, now: Instant, way: usize, packet: Rc<Packet>) {
+    pub(crate) fn launch(&mut self, now: Instant, way: usize, packet: Box<Packet>) {
         self.ways[way].on_packet(now, packet.segment());
+    }
+
+    /// Notes what a host of the observed connection sends.
+    #[inline]
+    fn note_departure(&mut self, now: Instant, host: usize, packet: &Packet, layout: &OptionLayout) {
+        if let Some(captures) = &mut self.captures {
+            captures[host].push(now, packet, layout);
+        }
+        if host == SENDER && self.started.is_none() && packet.payload() > 0 {
+            self.started = Some(now);
+        }
     }
 
     /// Packets have gone that way.
@@ -93,7 +103,9 @@ impl Flow {
         let asks = matches!(spec.application, Application::Responses { .. });
         let end = |host: usize, of| {
             let longest_write = if host == SENDER || asks { ZEROS.len() as u32 } else { 1 };
-            End::new(of, host as u8, &spec.path, host == SENDER, longest_write, keys[host])
+            let mut end = End::new(of, host as u8, &spec.path, host == SENDER, longest_write, keys[host]);
+            end.set_discards(host == RECEIVER && Reading::only_counts(spec));
+            end
         };
         Self {
             number,
@@ -160,7 +172,7 @@ impl Flow {
     }
 
     /// A packet arrives at a host.
-    pub(crate) fn hand_over(&mut self, now: Instant, host: usize, packet: Rc<Packet>, wires: &mut Wires) {
+    pub(crate) fn hand_over(&mut self, now: Instant, host: usize, packet: Box<Packet>, wires: &mut Wires) {
         if !self.ends[host].device.is_free() {
             self.ends[host].device.inbox.push_back(packet);
             return self.work_device(now, host, wires);
@@ -170,9 +182,11 @@ impl Flow {
     }
 
     #[inline]
-    fn deliver(&mut self, now: Instant, host: usize, packet: Rc<Packet>, wires: &mut Wires) {
-        if wires.captures.is_some() {
-            self.note(now, host, 1 - host, &packet, wires);
+    fn deliver(&mut self, now: Instant, host: usize, packet: Box<Packet>, wires: &mut Wires) {
+        if self.number == OBSERVED
+            && let Some(captures) = &mut wires.captures
+        {
+            captures[host].push(now, &packet, &self.ends[1 - host].stack.config().profile.layout);
         }
         // The stack counts what it drops.
         match &packet.body {
@@ -214,44 +228,44 @@ impl Flow {
             self.work_device(now, host, wires);
             return false;
         }
-        let mut has_sent = false;
-        while self.ends[host].stack.may_transmit() {
-            let Some(packet) = self.take(now, host, wires) else { break };
-            wires.launch(now, host, packet);
-            has_sent = true;
-        }
+        let has_sent = self.depart(now, host, wires, false);
         if has_sent {
             wires.ask(host);
         }
         has_sent
     }
 
+    /// What the stack has to send goes on its way, all of it or one packet; whether anything did.
     #[inline]
-    fn take(&mut self, now: Instant, host: usize, wires: &mut Wires) -> Option<Rc<Packet>> {
-        let mut packet = wires.blank();
-        if !Rc::make_mut(&mut packet).take_from(&mut self.ends[host].stack, now, self.number) {
-            wires.spare.push(packet);
-            return None;
+    fn depart(&mut self, now: Instant, host: usize, wires: &mut Wires, one: bool) -> bool {
+        let (number, mut has_sent) = (self.number, false);
+        let is_observed = number == OBSERVED;
+        let End { stack, syn, .. } = &mut self.ends[host];
+        while stack.may_transmit() && !(one && has_sent) {
+            let layout = stack.config().profile.layout;
+            let answer = stack.poll_datagrams(now, |departing| {
+                let mut packet = wires.blank();
+                packet.set_segment(departing, number);
+                if packet.is_syn() {
+                    note_syn(syn, &packet);
+                }
+                if is_observed {
+                    wires.note_departure(now, host, &packet, &layout);
+                }
+                wires.launch(now, host, packet);
+                has_sent = true;
+                if one { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            });
+            let Some(answer) = answer else { break };
+            let mut packet = wires.blank();
+            packet.set_answer(&answer, number);
+            if is_observed {
+                wires.note_departure(now, host, &packet, &layout);
+            }
+            wires.launch(now, host, packet);
+            has_sent = true;
         }
-        if packet.is_syn() {
-            self.ends[host].note_syn(&packet);
-        }
-        if wires.captures.is_some() {
-            self.note(now, host, host, &packet, wires);
-        }
-        if self.number == OBSERVED && host == SENDER && wires.started.is_none() && packet.payload() > 0 {
-            wires.started = Some(now);
-        }
-        Some(packet)
-    }
-
-    /// Notes what the interface of a host sees of the observed connection: a packet that `from` sent.
-    fn note(&self, now: Instant, host: usize, from: usize, packet: &Packet, wires: &mut Wires) {
-        if let Some(captures) = &mut wires.captures
-            && self.number == OBSERVED
-        {
-            captures[host].push(now, packet, &self.ends[from].stack.config().profile.layout);
-        }
+        has_sent
     }
 
     /// One packet after the other, in or out, as the device has time. What has arrived goes first.
@@ -268,9 +282,8 @@ impl Flow {
                     self.reading.work(now, &mut self.ends[RECEIVER]);
                 }
                 self.ends[host].device.has_more = true;
-            } else if let Some(packet) = self.take(now, host, wires) {
+            } else if self.depart(now, host, wires, true) {
                 self.ends[host].device.spend(now);
-                wires.launch(now, host, packet);
                 wires.ask(host);
             } else {
                 self.ends[host].device.has_more = false;

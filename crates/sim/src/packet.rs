@@ -1,19 +1,14 @@
 //! A packet under way. Payload is zeros throughout, so that headers and a length are all there is to carry.
 
-use std::rc::Rc;
-
 use fullpipe_path::{Ecn, Segment};
 use fullpipe_tcp::{
-    heap::HeapStorage,
-    stack::{Datagram, Departing, Stack},
+    stack::{Datagram, Departing, Transmit},
     wire::{
         checksum::Checksum,
         ip,
         tcp::{Flags, OptionLayout},
     },
 };
-
-use fullpipe_units::Instant;
 
 /// IPv6 without extensions, and TCP with all of its options; an ICMP error fits, too.
 pub(crate) const HEAD: usize = Datagram::MAX_HEADERS;
@@ -65,27 +60,27 @@ impl Head {
 impl Packet {
     pub(crate) const EMPTY: Self = Self { body: Body::Cross, len: 0, flow: 0 };
 
-    /// Becomes what leaves a stack next; whether anything does.
+    /// Becomes a segment that leaves a stack.
     #[inline]
-    pub(crate) fn take_from(&mut self, stack: &mut Stack<HeapStorage>, now: Instant, flow: u32) -> bool {
+    pub(crate) fn set_segment(&mut self, departing: Departing<'_>, flow: u32) {
         self.flow = flow;
         if self.datagram().is_none() {
             self.body = Body::Segment(Datagram::EMPTY);
         }
-        let Body::Segment(datagram) = &mut self.body else { return false };
-        match stack.poll_datagram(now, datagram) {
-            None => return false,
-            Some(Departing::Segment) => self.len = datagram.len(),
-            Some(Departing::Answer(transmit)) => {
-                let mut head = Head { bytes: [0; HEAD], len: 0 };
-                for byte in transmit.data().flatten().take(HEAD) {
-                    head.bytes[usize::from(head.len)] = *byte;
-                    head.len += 1;
-                }
-                (self.body, self.len) = (Body::Bytes(head), transmit.len() as u32);
-            }
+        if let Body::Segment(datagram) = &mut self.body {
+            departing.fill(datagram);
+            self.len = datagram.len();
         }
-        true
+    }
+
+    /// Becomes an answer that leaves a stack.
+    pub(crate) fn set_answer(&mut self, answer: &Transmit<'_>, flow: u32) {
+        let mut head = Head { bytes: [0; HEAD], len: 0 };
+        for byte in answer.data().flatten().take(HEAD) {
+            head.bytes[usize::from(head.len)] = *byte;
+            head.len += 1;
+        }
+        *self = Self { body: Body::Bytes(head), len: answer.len() as u32, flow };
     }
 
     /// Becomes traffic of so many bytes that nobody answers.
@@ -108,7 +103,7 @@ impl Packet {
 
     /// As the path sees it.
     #[inline]
-    pub(crate) fn segment(self: Rc<Self>) -> Segment<Rc<Self>> {
+    pub(crate) fn segment(self: Box<Self>) -> Segment<Box<Self>> {
         let ack_of = self.is_only_ack().then_some(self.flow);
         let ecn = match self.datagram().map(|datagram| datagram.ip.ecn) {
             None | Some(ip::Ecn::NotEct) => Ecn::NotEct,
@@ -131,14 +126,14 @@ impl Packet {
 
     /// As it leaves the path: a queue may have marked it.
     #[inline]
-    pub(crate) fn arrived(segment: Segment<Rc<Self>>) -> Rc<Self> {
-        let mut shared = segment.handle;
+    pub(crate) fn arrived(segment: Segment<Box<Self>>) -> Box<Self> {
+        let mut packet = segment.handle;
         if segment.ecn == Ecn::Ce
-            && let Body::Segment(datagram) = &mut Rc::make_mut(&mut shared).body
+            && let Body::Segment(datagram) = &mut packet.body
         {
             datagram.ip.ecn = ip::Ecn::Ce;
         }
-        shared
+        packet
     }
 
     /// Its bytes; `layout` is that of its sender.
@@ -227,7 +222,7 @@ mod tests {
     fn what_reports_a_gap_is_more_than_an_acknowledgement() {
         let mut datagram = Datagram::EMPTY;
         datagram.header.flags = Flags::ACK;
-        let ack_of = |datagram| Rc::new(Packet { body: Body::Segment(datagram), len: 52, flow: 3 }).segment().ack_of;
+        let ack_of = |datagram| Box::new(Packet { body: Body::Segment(datagram), len: 52, flow: 3 }).segment().ack_of;
         assert_eq!(ack_of(datagram), Some(3));
         datagram.header.options.sack.push(SackBlock { start: SeqNum::new(1), end: SeqNum::new(2) });
         assert_eq!(ack_of(datagram), None);

@@ -3,7 +3,6 @@
 use std::{
     cmp::Reverse,
     collections::{BinaryHeap, VecDeque},
-    rc::Rc,
 };
 
 use fullpipe_diagnose::{Buffer, End as EndFacts, ReceiverSample, RttSummary, SenderSample, Source, Transfer};
@@ -227,7 +226,7 @@ impl<'s> World<'s> {
         Ok(())
     }
 
-    fn arrived(&mut self, way: usize, departure: Departure<Rc<Packet>>) {
+    fn arrived(&mut self, way: usize, departure: Departure<Box<Packet>>) {
         let packet = Packet::arrived(departure.segment);
         if way == SENDER && departure.fate == Fate::Delivered {
             let overhead = self.narrowest.as_ref().map_or(0, |hop| hop.overhead.into());
@@ -238,7 +237,7 @@ impl<'s> World<'s> {
         let (host, packet) = match departure.fate {
             Fate::Delivered => (1 - way, packet),
             Fate::TooBig { mtu, .. } => {
-                (way, Rc::new(packet.too_big(mtu, &flow.ends[way].stack.config().profile.layout)))
+                (way, Box::new(packet.too_big(mtu, &flow.ends[way].stack.config().profile.layout)))
             }
         };
         flow.hand_over(self.now, host, packet, &mut self.wires);
@@ -260,7 +259,7 @@ impl<'s> World<'s> {
         let Some(cross) = &mut self.cross else { return };
         while cross.next <= self.now {
             let mut packet = self.wires.blank();
-            Rc::make_mut(&mut packet).set_cross(cross.spec.packet);
+            packet.set_cross(cross.spec.packet);
             self.wires.launch(self.now, SENDER, packet);
             cross.plan();
         }

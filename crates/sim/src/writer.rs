@@ -333,8 +333,6 @@ impl Writer {
 pub(crate) struct Reading {
     reader: Reader,
     application: Application,
-    /// Payload that it has read.
-    pub(crate) read: u64,
     next_at: Option<Instant>,
     /// Bytes of the response or message under way that are missing.
     missing: u64,
@@ -354,7 +352,6 @@ impl Reading {
         Self {
             reader: spec.reader,
             application: spec.application,
-            read: 0,
             next_at: None,
             missing,
             is_open: false,
@@ -365,6 +362,12 @@ impl Reading {
                 && !matches!(spec.application, Application::Responses { .. } | Application::Messages { .. }),
             pushed: false,
         }
+    }
+
+    /// Whether it takes all that arrives at once, whatever it is.
+    pub(crate) const fn only_counts(spec: &Spec) -> bool {
+        matches!(spec.reader, Reader::Eager)
+            && !matches!(spec.application, Application::Responses { .. } | Application::Messages { .. })
     }
 
     /// Reads what it may, and asks or answers.
@@ -429,7 +432,6 @@ impl Reading {
     }
 
     fn took(&mut self, now: Instant, len: u64, end: &mut End) {
-        self.read += len;
         if self.missing == 0 {
             return;
         }

@@ -123,6 +123,11 @@ impl Mark {
         self.0 & other.0 != 0
     }
 
+    /// Whether nothing happened to the buffer since it was sent.
+    pub(crate) const fn is_plain(self) -> bool {
+        self.0 & !(Self::PUSH.0 | Self::END.0) == Self::LISTED.0
+    }
+
     pub(crate) const fn set(&mut self, other: Self) {
         self.0 |= other.0;
     }

@@ -151,6 +151,19 @@ impl Receiver {
         Accepted { advanced: false, disorder: true }
     }
 
+    /// Whether all that has arrived came in order, and the peer's end of data is not known.
+    #[inline]
+    pub(crate) const fn is_plain(&self) -> bool {
+        self.early.is_empty() && self.runs.is_empty() && !self.has_fin
+    }
+
+    /// Takes `len` bytes that are next in order and that nobody will read, where nothing waits to be read.
+    #[inline]
+    pub(crate) fn pass(&mut self, len: u32) {
+        self.nxt += len;
+        self.edge = self.edge.later(self.nxt);
+    }
+
     /// The first early data that lies between two numbers.
     fn known_part(&self, start: SeqNum, end: SeqNum) -> SackBlock {
         let parts = self

@@ -15,6 +15,7 @@ use fullpipe_units::{Instant, SeqNum};
 pub(crate) use self::rate::{Before, LastSent, Rates};
 use crate::{
     pool::{BufferId, Mark, NONE, Pool, Purpose, Queue, Run},
+    socket::takes_short_ways,
     wire::tcp::{SackBlock, SackBlocks},
 };
 
@@ -221,12 +222,11 @@ impl Sender {
     /// Copies what fits of `data` and returns how much. `push`: a write ends with it.
     pub(crate) fn write(&mut self, pool: &mut Pool<'_>, mut data: &[u8], mss: u32, push: bool) -> usize {
         let (fill, _) = Self::unit(pool, mss);
-        let mut taken = 0;
+        let (tail, mut taken) = (self.queue.tail, 0);
         while !data.is_empty() {
-            let tail = self.queue.tail;
             let mut fit = 0;
             // A buffer that has been sent whole is a segment of its own now.
-            if tail != NONE && self.unsent != NONE && !pool.slot(tail).mark.has(Mark::END) {
+            if taken == 0 && tail != NONE && self.unsent != NONE && !pool.slot(tail).mark.has(Mark::END) {
                 fit = pool.append(tail, data, fill as usize);
             }
             if fit == 0 {
@@ -380,6 +380,48 @@ impl Sender {
         self.nxt += chosen.run.len;
     }
 
+    /// Whether the next data that was never sent is more than so many bytes, or none of it is to be had.
+    #[inline]
+    pub(crate) fn cuts(&self, pool: &Pool<'_>, bytes: u32) -> bool {
+        if self.unsent == NONE {
+            return true;
+        }
+        let slot = pool.slot(self.unsent);
+        u32::from(slot.end - slot.sent) > bytes
+    }
+
+    /// Notes that the next buffer of `mss` bytes that was never sent leaves whole, as [`choose`](Self::choose) and
+    /// [`sent`](Self::sent) would; nothing where it is not like that. No delivery rates are taken.
+    #[cfg(feature = "platforms")]
+    #[inline]
+    pub(crate) fn send_whole(&mut self, pool: &mut Pool<'_>, mss: u32, now: Instant) -> Option<Chosen> {
+        let id = self.unsent;
+        if id == NONE || self.held_sent() >= self.unacknowledged_budget || mss > pool.buffer_size() as u32 {
+            return None;
+        }
+        let tail = self.tx_tail;
+        let slot = pool.slot_mut(id);
+        if slot.sent > 0 || u32::from(slot.end) != mss || slot.mark.has(Mark::LOST) || slot.mark.has(Mark::LISTED) {
+            return None;
+        }
+        (slot.sent, slot.resent, slot.sent_at) = (slot.end, slot.end, now);
+        let (seq, push, next) = (slot.seq, slot.mark.has(Mark::PUSH), slot.next);
+        if cfg!(feature = "sack") {
+            slot.mark.set(Mark::LISTED);
+            (slot.tx_prev, slot.tx_next) = (tail, NONE);
+            if tail == NONE {
+                self.tx_head = id;
+            } else {
+                pool.slot_mut(tail).tx_next = id;
+            }
+            self.tx_tail = id;
+        }
+        self.unsent = next;
+        self.waiting -= 1;
+        self.nxt += mss;
+        Some(Chosen { seq, run: Run { first: id, offset: 0, len: mss }, push, segment: mss as u16 })
+    }
+
     /// The lost buffer to retransmit next, at most `mss` bytes of it.
     pub(crate) fn choose_lost(&mut self, pool: &Pool<'_>, mss: u32) -> Option<Chosen> {
         if self.lost == 0 {
@@ -487,9 +529,59 @@ impl Sender {
         }
     }
 
+    /// The front of what [`acknowledge`](Self::acknowledge) takes: whole buffers that were sent once, and of which neither SACK nor
+    /// a timer told anything. They are the first in both orders. Whether there are any.
+    #[inline]
+    fn acknowledge_plain(&mut self, pool: &mut Pool<'_>, ack: SeqNum, delivered: &mut Delivered) -> bool {
+        if !takes_short_ways() {
+            return false;
+        }
+        let (mut known, mut latest, mut gone) = (None, None, 0);
+        loop {
+            let id = self.queue.head;
+            if id == NONE || id != self.tx_head {
+                break;
+            }
+            let slot = pool.slot(id);
+            let end = slot.last();
+            if slot.retransmits > 0 || !slot.mark.is_plain() || slot.start == slot.end || !end.at_or_before(ack) {
+                break;
+            }
+            let (next, tx_next, sent_at) = (slot.next, slot.tx_next, slot.sent_at);
+            #[cfg(feature = "bbr")]
+            if self.rates.is_on {
+                delivered.note_rate(slot);
+            }
+            delivered.bytes += slot.len();
+            known = known.or(Some((sent_at, end)));
+            latest = Some(Latest { sent_at, end });
+            gone += 1;
+            self.forget(id, next);
+            (self.queue.head, self.tx_head) = (next, tx_next);
+            if next == NONE {
+                self.queue.tail = NONE;
+            } else {
+                pool.slot_mut(next).prev = NONE;
+            }
+            if tx_next == NONE {
+                self.tx_tail = NONE;
+            } else {
+                pool.slot_mut(tx_next).tx_prev = NONE;
+            }
+            pool.give(id);
+        }
+        let (Some((sent_at, end)), Some(latest)) = (known, latest) else { return false };
+        self.queue.count -= gone;
+        delivered.segments += u32::from(gone);
+        delivered.clean_sent_at = Some(sent_at);
+        delivered.add(latest.sent_at, latest.end, false);
+        delivered.lowest_clean = delivered.lowest_clean.map(|lowest| lowest.earlier(end));
+        true
+    }
+
     /// Takes a cumulative acknowledgement of data up to `ack`, which lies between `una` and `nxt`.
     pub(crate) fn acknowledge(&mut self, pool: &mut Pool<'_>, ack: SeqNum, delivered: &mut Delivered) {
-        let mut first = true;
+        let mut first = !self.acknowledge_plain(pool, ack, delivered);
         while self.queue.head != NONE {
             let id = self.queue.head;
             let slot = *pool.slot(id);
@@ -534,16 +626,16 @@ impl Sender {
                 break;
             }
             self.unlist(pool, id);
-            self.forget(pool, id);
+            self.forget(id, pool.slot(id).next);
             self.queue.remove(pool, id);
             pool.give(id);
         }
         self.una = ack;
     }
 
-    /// No hint names `id` any more, which is the first of the queue.
-    fn forget(&mut self, pool: &Pool<'_>, id: BufferId) {
-        let next = pool.slot(id).next;
+    /// No hint names `id` any more, which is the first of the queue; `next` comes behind it.
+    #[inline]
+    fn forget(&mut self, id: BufferId, next: BufferId) {
         if self.lost_hint == id {
             self.lost_hint = next;
         }

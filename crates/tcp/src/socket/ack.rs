@@ -82,7 +82,7 @@ impl Socket {
 
     /// Whether an acknowledgement that tells no news changes nothing: no loss is being repaired, nothing was probed for, and
     /// neither marks nor rates count.
-    fn is_undisturbed(&self) -> bool {
+    pub(super) fn is_undisturbed(&self) -> bool {
         self.phase == Phase::Open
             && !self.uses_ecn()
             && !self.rack.probe_is_out()

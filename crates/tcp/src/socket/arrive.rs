@@ -2,10 +2,13 @@
 
 use fullpipe_units::{Instant, SeqNum};
 
-use super::{Context, Events, Failure, Fin, Reply, Socket, State, Syn, leave::SOON_REPORTED, timer::Timer};
+use super::{
+    Context, Events, Failure, Fin, Reply, Socket, State, Syn, leave::SOON_REPORTED, takes_short_ways, timer::Timer,
+};
 use crate::{
     congestion::CongestionControl as _,
     profile::{AckCount, BlindDefence, EcnPolicy, SynFin, TimeWait},
+    recv::Accepted,
     time::{self, Millis, Stamp},
     wire::{
         ip::Ecn,
@@ -25,11 +28,50 @@ impl Socket {
         // An arrival lets go what waited for another write.
         self.kept.set_more(false);
         match self.state {
+            State::Established if takes_short_ways() && self.is_next_data(cx, segment) => {
+                self.take_next_data(cx, segment);
+                Reply::None
+            }
             // Section 3.10.7.1.
             State::Closed if segment.flags.has(Flags::RST) => Reply::None,
             State::Closed => Reply::Reset,
             State::SynSent => self.in_syn_sent(cx, segment),
             _ => self.in_others(cx, segment, ecn),
+        }
+    }
+
+    /// Header prediction (Van Jacobson): whether this is what most segments of a long transfer are to its receiver, the next data
+    /// in order and nothing else, while nothing of this end's waits for an acknowledgement.
+    #[inline]
+    fn is_next_data(&self, cx: &Context<'_, '_>, segment: &Segment<'_>) -> bool {
+        let len = segment.payload.len() as u32;
+        segment.flags.without(Flags::PSH) == Flags::ACK
+            && segment.seq == self.rx.nxt
+            && (1..=self.rx.window()).contains(&len)
+            && self.rx.is_plain()
+            && segment.ack == self.tx.nxt
+            && segment.ack == self.tx.una
+            && segment.options.sack.is_empty()
+            && (self.syn, self.fin) == (Syn::Done, Fin::Open)
+            && !self.orphan
+            && self.is_undisturbed()
+            && !self.is_stale(cx, segment)
+    }
+
+    /// Does with the next data what the long way ([`in_others`](Self::in_others)) would.
+    #[inline]
+    fn take_next_data(&mut self, cx: &mut Context<'_, '_>, segment: &Segment<'_>) {
+        self.last_heard = Millis::new(cx.now);
+        self.probes_unanswered = 0;
+        self.update_window(segment);
+        self.note_timestamp(cx, segment, segment.seq);
+        if self.kept.discards() && self.rx.readable == 0 {
+            let (before, len) = (self.rx.nxt, segment.payload.len() as u32);
+            self.rx.pass(len);
+            self.after_data(cx, len, before, Accepted { advanced: true, disorder: false });
+            self.after_read(cx);
+        } else {
+            self.take_data(cx, segment.seq, segment.payload);
         }
     }
 
@@ -235,15 +277,18 @@ impl Socket {
         }
     }
 
+    /// PAWS (RFC 7323, section 5.3, R1): the segment is older than what has arrived.
+    #[inline]
+    fn is_stale(&self, cx: &Context<'_, '_>, segment: &Segment<'_>) -> bool {
+        let (true, Some(timestamps)) = (self.uses_timestamps(), segment.options.timestamps) else { return false };
+        let recent = time::about_seconds(cx.now).saturating_sub(self.ts_recent_at) < PAWS_IDLE;
+        recent && is_newer(self.ts_recent, timestamps.val)
+    }
+
     /// RFC 9293, section 3.10.7.4, first, and PAWS (RFC 7323, section 5.3, R1).
     fn is_acceptable(&self, cx: &Context<'_, '_>, segment: &Segment<'_>, seq: SeqNum) -> bool {
-        if let (true, false, Some(timestamps)) =
-            (self.uses_timestamps(), segment.flags.has(Flags::RST), segment.options.timestamps)
-        {
-            let recent = time::about_seconds(cx.now).saturating_sub(self.ts_recent_at) < PAWS_IDLE;
-            if recent && is_newer(self.ts_recent, timestamps.val) {
-                return false;
-            }
+        if !segment.flags.has(Flags::RST) && self.is_stale(cx, segment) {
+            return false;
         }
         let (nxt, window) = (self.rx.nxt, self.rx.window());
         let len = segment.seq_len() - seq.distance_from(segment.seq);
@@ -382,9 +427,14 @@ impl Socket {
 
     #[inline]
     fn take_data(&mut self, cx: &mut Context<'_, '_>, start: SeqNum, data: &[u8]) {
-        let len = data.len() as u32;
         let before = self.rx.nxt;
         let accepted = self.rx.accept(cx.pool, start, data);
+        self.after_data(cx, data.len() as u32, before, accepted);
+    }
+
+    /// Data of `len` bytes was taken, in front of which `before` was the next number.
+    #[inline]
+    fn after_data(&mut self, cx: &Context<'_, '_>, len: u32, before: SeqNum, accepted: Accepted) {
         if accepted.advanced {
             self.counts.note(|counts| counts.bytes_received += u64::from(self.rx.nxt.distance_from(before)));
             self.events.set(Events::READABLE);

@@ -121,7 +121,7 @@ impl Socket {
 
     /// A window update is sent immediately: the peer may be waiting for it.
     #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
-    fn after_read(&mut self, cx: &Context<'_, '_>) {
+    pub(super) fn after_read(&mut self, cx: &Context<'_, '_>) {
         self.grow_budget(cx);
         let growth = self.rx.window_growth(cx.pool, self.window_limit());
         if self.state.can_receive() && growth > 0 {

@@ -30,8 +30,14 @@ const NO_OPTIONS: u8 = 1 << 4;
 /// More was announced with the last write: what is less than a segment waits for it, or for the peer.
 const MORE: u8 = 1 << 5;
 
+/// What arrives in order is thrown away at once.
+#[cfg(feature = "platforms")]
+const DISCARDS: u8 = 1 << 6;
+
 const fn switches(options: &SocketOptions) -> u8 {
     let always = options.keepalive.is_some() as u8 | (options.no_nagle as u8) << 1 | (options.no_push as u8) << 2;
+    #[cfg(feature = "platforms")]
+    let always = always | (options.discards as u8) << 6;
     if cfg!(feature = "platforms") {
         always | (options.corked as u8) << 3 | (options.no_options as u8) << 4
     } else {
@@ -80,6 +86,18 @@ impl Kept {
     /// Whether partial segments wait for more data.
     pub(super) const fn gathers(&self) -> bool {
         self.has(if cfg!(feature = "platforms") { NO_PUSH | CORKED | MORE } else { NO_PUSH })
+    }
+
+    /// Whether what arrives in order is thrown away at once.
+    #[cfg(feature = "platforms")]
+    pub(super) const fn discards(&self) -> bool {
+        self.has(DISCARDS)
+    }
+
+    #[cfg(not(feature = "platforms"))]
+    #[expect(clippy::unused_self, reason = "without other platforms all of it waits to be read")]
+    pub(super) const fn discards(&self) -> bool {
+        false
     }
 
     pub(super) const fn no_options(&self) -> bool {

@@ -3,7 +3,8 @@
 use fullpipe_units::{Instant, SeqNum};
 
 use super::{
-    Context, Fin, Phase, Probe, Socket, State, Syn, base_options, rack::TailProbe, search::ProbeChoice, timer::Timer,
+    Context, Fin, Phase, Probe, Socket, State, Syn, base_options, rack::TailProbe, search::ProbeChoice,
+    takes_short_ways, timer::Timer,
 };
 use crate::{
     pool::Run,
@@ -70,14 +71,53 @@ impl Socket {
     #[cfg_attr(all(target_pointer_width = "32", not(target_family = "wasm")), inline(never))]
     pub(crate) fn poll_transmit(&mut self, cx: &mut Context<'_, '_>) -> Option<Outgoing> {
         let is_half_open = matches!(self.state, State::SynSent | State::SynReceived);
-        let out = if is_half_open && !self.reset_due && matches!(self.syn, Syn::Due | Syn::Again) {
-            self.make_syn(cx)
-        } else {
-            let choice = self.choose_segment(cx)?;
-            self.segment(cx, &choice)
-        };
+        if is_half_open && !self.reset_due && matches!(self.syn, Syn::Due | Syn::Again) {
+            self.count_sent();
+            return Some(self.make_syn(cx));
+        }
+        let choice = self.choose_segment(cx)?;
+        self.count_sent();
+        Some(self.segment(cx, &choice))
+    }
+
+    fn count_sent(&mut self) {
         self.counts.note(|counts| counts.segments_sent = counts.segments_sent.wrapping_add(1));
-        Some(out)
+    }
+
+    /// Makes of `out`, which has just left, the one that leaves right behind it in the same call, where that is as full, and all else
+    /// is as it was: what [`poll_transmit`](Self::poll_transmit) would make in more steps. Whether it did.
+    #[cfg(feature = "platforms")]
+    pub(crate) fn poll_next(&mut self, cx: &mut Context<'_, '_>, out: &mut Outgoing) -> bool {
+        let mss = self.mss();
+        let (room, credit) = (self.window_room(), self.window.cwnd.saturating_sub(self.in_flight()));
+        let was_data =
+            out.run.len == mss && u32::from(out.segment) == mss && out.flags.without(Flags::PSH) == Flags::ACK;
+        let is_steady = self.state == State::Established
+            && self.fin == Fin::Open
+            && (self.burst_left > 0 || !cx.profile.gathers_bursts)
+            && self.tx.lost == 0
+            && out.seq + mss == self.tx.nxt
+            // From the second segment of a flight on the tail loss probe is where it was.
+            && self.tx.outstanding() > mss
+            && !(self.ack_now || self.cwr_due)
+            && matches!(self.probe, Probe::None)
+            && !Self::searches(cx)
+            && self.is_undisturbed()
+            && self.pacing().is_none();
+        if !(was_data && is_steady && room.min(credit) >= mss) {
+            return false;
+        }
+        let Some(chosen) = self.tx.send_whole(cx.pool, mss, cx.now) else { return false };
+        self.burst_left = self.burst_left.saturating_sub(1);
+        self.counts.note(|counts| counts.bytes_sent += u64::from(mss));
+        self.count_sent();
+        self.note_sent(mss);
+        self.train = self.train.saturating_add(1);
+        let flags = self.data_flags(cx, &chosen);
+        self.note_usage(mss + mss > credit);
+        (out.seq, out.run) = (chosen.seq, chosen.run);
+        out.flags = out.flags.without(Flags::PSH).with(flags);
+        true
     }
 
     fn choose_segment(&mut self, cx: &mut Context<'_, '_>) -> Option<Choice> {
@@ -254,6 +294,13 @@ impl Socket {
         let mss = self.mss();
         let (room, pipe) = (self.window_room(), self.in_flight());
         let credit = self.window.cwnd.saturating_sub(pipe);
+        if self.awaits_room(cx, room, credit) {
+            if credit < mss {
+                self.note_usage(true);
+            }
+            self.burst_left = 0;
+            return None;
+        }
         match self.choose_probe(cx, room.min(credit)) {
             ProbeChoice::Send(probe) => return Some(self.send_new(cx, &probe)),
             ProbeChoice::Wait => return None,
@@ -284,6 +331,20 @@ impl Socket {
         let choice = self.send_new(cx, &chosen);
         self.note_usage(chosen.run.len + mss > credit);
         Some(choice)
+    }
+
+    /// Whether the windows cut what would leave next, and an acknowledgement will come: what most questions after a burst end in, before
+    /// all else is looked at.
+    #[inline]
+    fn awaits_room(&self, cx: &Context<'_, '_>, room: u32, credit: u32) -> bool {
+        let allowed = room.min(credit);
+        takes_short_ways()
+            && allowed < self.mss()
+            && (credit < room || allowed < self.max_wnd / 2)
+            && self.has_outstanding()
+            && !Self::searches(cx)
+            && self.pacing().is_none()
+            && self.tx.cuts(cx.pool, allowed)
     }
 
     /// Notes whether the congestion window is used up, which holds for a flight: the window may grow for all of it

@@ -17,6 +17,8 @@ mod pace;
 mod path;
 mod rack;
 mod search;
+#[cfg(all(test, feature = "platforms", feature = "alloc"))]
+mod short_ways;
 mod timer;
 mod vocabulary;
 
@@ -107,6 +109,18 @@ enum Phase {
     Recovery,
     /// After a timeout.
     Loss,
+}
+
+/// Whether common segments go a short way, which does what the long one would: not on a small device, whose flash is counted.
+#[cfg(not(all(test, feature = "platforms", feature = "alloc")))]
+pub(crate) const fn takes_short_ways() -> bool {
+    cfg!(feature = "platforms")
+}
+
+/// The same; a test compares the two.
+#[cfg(all(test, feature = "platforms", feature = "alloc"))]
+pub(crate) fn takes_short_ways() -> bool {
+    short_ways::are_on()
 }
 
 /// One connection.

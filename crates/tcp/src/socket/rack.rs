@@ -202,8 +202,7 @@ impl Socket {
             wait = wait.saturating_add(200_000);
         }
         // Where the retransmission timeout would come first, the probe takes its place: it costs no window.
-        let timeout_us = time::us_since(self.timers.at(Timer::Retransmit), cx.now);
-        self.timers.set(Timer::TailLoss, cx.now, wait.min(timeout_us));
+        self.timers.set_no_later(Timer::TailLoss, cx.now, wait, Timer::Retransmit);
     }
 
     /// Section 7.3.

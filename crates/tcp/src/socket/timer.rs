@@ -66,8 +66,7 @@ impl Timers {
     /// Sets a timer to expire `us` microseconds from now.
     #[cfg_attr(all(target_pointer_width = "32", not(target_family = "wasm")), inline(never))]
     pub(super) fn set(&mut self, timer: Timer, now: Instant, us: u32) {
-        // Rounded up: none expires early.
-        let passed = time::us_since(Instant::from_nanos(now.as_nanos().saturating_add(999)), self.base.instant());
+        let passed = self.passed(now);
         let after_us = match passed.checked_add(us) {
             Some(after_us) if self.running != 0 => after_us,
             _ => {
@@ -85,6 +84,27 @@ impl Timers {
             self.stop(Timer::Persist);
         }
         self.running |= 1 << timer as Bits;
+    }
+
+    /// From the common point to now. Rounded up: no timer expires early.
+    #[inline]
+    fn passed(&self, now: Instant) -> u32 {
+        time::us_since(Instant::from_nanos(now.as_nanos().saturating_add(999)), self.base.instant())
+    }
+
+    /// Sets a timer to expire `us` microseconds from now, or with `other`, where that runs and expires sooner.
+    #[inline]
+    pub(super) fn set_no_later(&mut self, timer: Timer, now: Instant, us: u32, other: Timer) {
+        let passed = self.passed(now);
+        if self.is_set(other)
+            && let Some(after_us) = passed.checked_add(us)
+        {
+            self.after_us[timer.place()] = after_us.min(self.after_us[other.place()].max(passed));
+            self.running |= 1 << timer as Bits;
+        } else {
+            let limit_us = time::us_since(self.at(other), now);
+            self.set(timer, now, us.min(limit_us));
+        }
     }
 
     pub(super) const fn stop(&mut self, timer: Timer) {

@@ -78,6 +78,13 @@ impl Tuple {
         None
     }
 
+    /// Whether these are its ends, and segments don't travel in UDP datagrams.
+    #[cfg(all(feature = "platforms", feature = "large-tables"))]
+    #[inline]
+    pub(crate) fn is_between(&self, local: &Endpoint, remote: &Endpoint) -> bool {
+        self.udp_port == 0 && self.remote == *remote && self.local == *local
+    }
+
     /// The length of the headers between IP and TCP.
     #[inline]
     pub(crate) const fn between(&self) -> usize {
@@ -229,6 +236,10 @@ pub struct SocketOptions {
     /// `TCP_REMOTE_UDP_ENCAPS_PORT`), where [`Config::udp_port`](crate::stack::Config::udp_port) says so of this host.
     #[cfg(feature = "platforms")]
     pub udp_port: Option<core::num::NonZeroU16>,
+    /// What arrives in order is thrown away at once, as an application would that waits for it and
+    /// [discards](crate::stack::Stack::discard) it: for one that only counts bytes. What has filled a gap is read as always.
+    #[cfg(feature = "platforms")]
+    pub discards: bool,
     /// TCP_NOOPT: a SYN without any option, and none of the peer's is taken. Without the feature `platforms` it does nothing.
     pub no_options: bool,
     /// For how many milliseconds opening is tried at the most (FreeBSD's `TCP_KEEPINIT`). Without the feature `platforms` it
@@ -260,6 +271,8 @@ impl SocketOptions {
             open_timeout_ms: profile.open_timeout_ms,
             #[cfg(feature = "platforms")]
             udp_port: None,
+            #[cfg(feature = "platforms")]
+            discards: false,
             #[cfg(feature = "fast-open")]
             fast_open: false,
         }

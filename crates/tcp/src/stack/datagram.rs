@@ -1,6 +1,9 @@
 //! Segments that pass from one engine to another without becoming bytes: for simulations, whose packets nobody else reads.
 
-use core::net::{IpAddr, Ipv4Addr};
+use core::{
+    net::{IpAddr, Ipv4Addr},
+    ops::ControlFlow,
+};
 
 use fullpipe_units::{Instant, SeqNum};
 
@@ -80,13 +83,20 @@ impl Datagram {
     }
 }
 
-/// A packet to send, before it is bytes.
+/// A segment to send, before it is bytes.
 #[derive(Debug)]
-pub enum Departing<'a> {
-    /// A connection's segment, which stands where the caller wanted it.
-    Segment,
-    /// An answer that belongs to no connection.
-    Answer(Transmit<'a>),
+pub struct Departing<'a> {
+    core: &'a mut Core,
+    out: &'a Outgoing,
+    tuple: &'a Tuple,
+}
+
+impl Departing<'_> {
+    /// Puts it into `into`.
+    #[inline]
+    pub fn fill(self, into: &mut Datagram) {
+        self.core.fill_datagram(into, self.out, self.tuple);
+    }
 }
 
 impl Core {
@@ -115,13 +125,12 @@ impl Core {
     ) -> Result<(), Dropped> {
         self.counts.note(|counts| counts.packets_in += 1);
         let Datagram { tuple: Tuple { local: src, remote: dst, .. }, ip, header, .. } = datagram;
-        let tuple = Tuple::new(*dst, *src);
         let segment = Segment::of(header, data);
-        if let Some(at) = parts.table.same_as_last(&tuple) {
+        if let Some(at) = parts.table.same_as_last(dst, src) {
             // A connection's addresses have been looked at.
             self.on_connection(now, parts, at, ip.ecn, &segment);
         } else if self.is_local(dst.addr) && is_unicast(src.addr) {
-            self.on_tcp(now, parts, &tuple, ip.ecn, &segment);
+            self.on_tcp(now, parts, &Tuple::new(*dst, *src), ip.ecn, &segment);
         } else {
             self.counts.note(|counts| counts.dropped += 1);
             return Err(Dropped::Address);
@@ -131,21 +140,20 @@ impl Core {
 }
 
 impl<S: Storage> Stack<S> {
-    /// The next packet to send, as [`poll_transmit`](Self::poll_transmit) gives it, before it is bytes. A segment is put
-    /// into `into`.
+    /// The packets to send, as [`poll_transmit`](Self::poll_transmit) gives them one after the other, before they are bytes:
+    /// segments go to `take`, as long as it asks for more, and an answer that belongs to no connection is returned; call again then.
     #[inline]
-    pub fn poll_datagram(&mut self, now: Instant, into: &mut Datagram) -> Option<Departing<'_>> {
+    pub fn poll_datagrams(
+        &mut self,
+        now: Instant,
+        mut take: impl FnMut(Departing<'_>) -> ControlFlow<()>,
+    ) -> Option<Transmit<'_>> {
         let (core, mut parts) = self.parts();
         let answer = core.leave(now, &mut parts, |core, next| match next {
-            Next::Segment(out, tuple) => {
-                core.fill_datagram(into, out, tuple);
-                None
-            }
-            Next::Answer(run) => Some(run),
+            Next::Segment(out, tuple) => take(Departing { core, out, tuple }).is_break().then_some(None),
+            Next::Answer(run) => Some(Some(run)),
         })?;
-        Some(answer.map_or(Departing::Segment, |run| {
-            Departing::Answer(Transmit::new(Leaving::answer(run), parts.pool.into_shared()))
-        }))
+        answer.map(|run| Transmit::new(Leaving::answer(run), parts.pool.into_shared()))
     }
 
     /// Takes a packet that is not bytes, with its data.

@@ -54,19 +54,21 @@ pub(super) enum Next<'a> {
 
 impl Core {
     pub(super) fn poll_transmit(&mut self, now: Instant, parts: &mut Parts<'_>) -> Option<Leaving> {
-        self.leave(now, parts, |core, next| match next {
-            Next::Answer(run) => Leaving::answer(run),
-            Next::Segment(out, tuple) => core.around(out, tuple),
+        self.leave(now, parts, |core, next| {
+            Some(match next {
+                Next::Answer(run) => Leaving::answer(run),
+                Next::Segment(out, tuple) => core.around(out, tuple),
+            })
         })
     }
 
-    /// Gives what leaves next to `make`.
+    /// Gives what leaves to `make`, one after the other, until it has made something.
     #[inline]
     pub(super) fn leave<R>(
         &mut self,
         now: Instant,
         parts: &mut Parts<'_>,
-        make: impl FnOnce(&mut Self, Next<'_>) -> R,
+        mut make: impl FnMut(&mut Self, Next<'_>) -> Option<R>,
     ) -> Option<R> {
         if self.leaving != NIL {
             parts.pool.give(core::mem::replace(&mut self.leaving, NIL));
@@ -75,35 +77,63 @@ impl Core {
             self.leaving = id;
             self.counts.note(|counts| counts.packets_out += 1);
             let len = parts.pool.slot(id).len();
-            return Some(make(self, Next::Answer(Run { first: id, offset: 0, len })));
+            return make(self, Next::Answer(Run { first: id, offset: 0, len }));
         }
         while let Some(at) = parts.table.pop_ready() {
+            let made = self.leave_socket(now, parts, at, &mut make);
+            if made.is_some() {
+                return made;
+            }
+        }
+        None
+    }
+
+    /// The same of one connection, until another one is to send in between.
+    #[inline]
+    fn leave_socket<R>(
+        &mut self,
+        now: Instant,
+        parts: &mut Parts<'_>,
+        at: u16,
+        make: &mut impl FnMut(&mut Self, Next<'_>) -> Option<R>,
+    ) -> Option<R> {
+        let mut out = None;
+        loop {
             let mut cx = self.context(now, &mut parts.pool);
-            let Some(socket) = parts.table.socket(at) else { continue };
+            let socket = parts.table.socket(at)?;
             if socket.tuple.udp_port().is_some() {
                 // No device splits segments in datagrams.
                 cx.burst = 0;
             }
-            let out = socket.poll_transmit(&mut cx);
-            let (due, rests) = (socket.next_timeout(), socket.is_at_rest());
-            parts.table.schedule(at, due);
-            match out {
-                #[cfg_attr(not(feature = "fast-open"), expect(unused_mut, reason = "only cookies are added"))]
-                Some(mut out) => {
-                    #[cfg(feature = "fast-open")]
-                    self.add_cookie(now, parts, at, &mut out);
-                    if !rests {
-                        // To the back of the line: the others send in between.
-                        parts.table.make_ready(at);
-                    }
-                    self.counts.note(|counts| counts.packets_out += 1);
-                    let tuple = &parts.table.socket(at)?.tuple;
-                    return Some(make(self, Next::Segment(&out, tuple)));
+            #[cfg(feature = "platforms")]
+            let follows = cx.burst == 0 && out.as_mut().is_some_and(|out| socket.poll_next(&mut cx, out));
+            #[cfg(not(feature = "platforms"))]
+            let follows = false;
+            if !follows {
+                out = socket.poll_transmit(&mut cx);
+            }
+            let Some(out) = &mut out else {
+                let due = socket.next_timeout();
+                parts.table.schedule(at, due);
+                self.free_if_done(now, parts, at);
+                return None;
+            };
+            #[cfg(feature = "fast-open")]
+            self.add_cookie(now, parts, at, out);
+            self.counts.note(|counts| counts.packets_out += 1);
+            let socket = parts.table.socket(at)?;
+            let made = make(self, Next::Segment(out, &socket.tuple));
+            let rests = socket.is_at_rest();
+            if made.is_some() || rests || parts.table.heads.has_ready() {
+                let due = parts.table.socket(at)?.next_timeout();
+                parts.table.schedule(at, due);
+                if !rests {
+                    // To the back of the line: the others send in between.
+                    parts.table.make_ready(at);
                 }
-                None => self.free_if_done(now, parts, at),
+                return made;
             }
         }
-        None
     }
 
     /// Puts headers around a segment.

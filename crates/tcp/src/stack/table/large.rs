@@ -2,7 +2,9 @@
 
 use fullpipe_units::Instant;
 
-use super::{NIL, Role, Table};
+use super::{Entry, NIL, Role, Table};
+#[cfg(feature = "platforms")]
+use crate::socket::Endpoint;
 use crate::{socket::Tuple, time::Stamp};
 
 /// An entry's part in the buckets and the heap.
@@ -85,19 +87,21 @@ impl Table<'_> {
         None
     }
 
-    /// The connection found last, if it is the one between these ends.
+    /// The connection found last, if it is the one between these ends and does not go over UDP.
+    #[cfg(feature = "platforms")]
     #[inline]
-    pub(in crate::stack) fn same_as_last(&self, tuple: &Tuple) -> Option<u16> {
+    pub(in crate::stack) fn same_as_last(&self, local: &Endpoint, remote: &Endpoint) -> Option<u16> {
         let last = self.heads.last;
-        match self.entries.get(usize::from(last))?.role {
-            Role::Connection(ref socket) if socket.tuple == *tuple => Some(last),
-            _ => None,
-        }
+        let Role::Connection(socket) = &self.entries.get(usize::from(last))?.role else { return None };
+        socket.tuple.is_between(local, remote).then_some(last)
     }
 
-    /// The same, where most packets are for the connection that the one before was for; hashing is saved then.
+    /// The connection between two ends, where most packets are for the one that the packet before was for; hashing is saved then.
     pub(in crate::stack) fn find_again(&mut self, tuple: &Tuple, hash: impl FnOnce() -> u64) -> Option<u16> {
-        if let Some(last) = self.same_as_last(tuple) {
+        let last = self.heads.last;
+        if let Some(Entry { role: Role::Connection(socket), .. }) = self.entries.get(usize::from(last))
+            && socket.tuple == *tuple
+        {
             return Some(last);
         }
         let at = self.find(tuple, hash())?;

@@ -3,6 +3,8 @@
 use fullpipe_units::Instant;
 
 use super::{Role, Table};
+#[cfg(feature = "platforms")]
+use crate::socket::Endpoint;
 use crate::{
     socket::{State, Tuple},
     time::Stamp,
@@ -32,7 +34,7 @@ impl Table<'_> {
     }
 
     #[cfg(feature = "platforms")]
-    pub(in crate::stack) const fn same_as_last(&self, _: &Tuple) -> Option<u16> {
+    pub(in crate::stack) const fn same_as_last(&self, _: &Endpoint, _: &Endpoint) -> Option<u16> {
         None
     }
 
