@@ -346,7 +346,7 @@ pub(crate) fn disconnect(held: &mut Held, fd: i32) -> Outcome {
     if let Kind::Listening(_) = file.kind {
         return Err(libc::EOPNOTSUPP);
     }
-    (file.kind, file.late_peer) = (Kind::Fresh, None);
+    (file.kind, file.late_peer, file.options.fast_open) = (Kind::Fresh, None, false);
     (file.connect_told, file.failure_told, file.is_read_shut, file.is_write_shut) = (false, false, false, false);
     host.changed();
     Ok(0)
