@@ -159,10 +159,19 @@ unsafe fn bytes_mut<'a>(data: *mut c_void, len: usize) -> &'a mut [u8] {
 
 /// # Safety
 /// `address` points to `len` bytes, or is null.
+unsafe fn family_at(address: *const sockaddr, len: socklen_t) -> Option<c_int> {
+    // SAFETY: the caller's promise.
+    let data = unsafe { bytes(address.cast(), len as usize) };
+    data.first_chunk().map(|family| c_int::from(u16::from_ne_bytes(*family)))
+}
+
+/// # Safety
+/// `address` points to `len` bytes, or is null.
 pub(crate) unsafe fn address_at(address: *const sockaddr, len: socklen_t) -> Result<SocketAddr, i32> {
     // SAFETY: the caller's promise.
     let data = unsafe { bytes(address.cast(), len as usize) };
-    let family = data.first_chunk().map(|family| c_int::from(u16::from_ne_bytes(*family)));
+    // SAFETY: the caller's promise.
+    let family = unsafe { family_at(address, len) };
     let port = data.get(2..4).map_or(0, |port| u16::from_be_bytes([port[0], port[1]]));
     match (family, data.get(4..8), data.get(8..24)) {
         (Some(libc::AF_INET), Some(v4), _) => {
@@ -303,7 +312,10 @@ unsafe extern "C" fn accept(_: Userdata, fd: Fd, address: *mut sockaddr, len: *m
 
 unsafe extern "C" fn connect(_: Userdata, fd: Fd, address: *const sockaddr, len: socklen_t) -> c_int {
     // SAFETY: packetdrill's promise, as the system call has it.
-    let address = unsafe { address_at(address, len) };
+    let (family, address) = unsafe { (family_at(address, len), address_at(address, len)) };
+    if family == Some(libc::AF_UNSPEC) {
+        return result_int(calls::disconnect(&mut host::hold(), fd));
+    }
     result_int(address.and_then(|address| calls::connect(host::hold(), fd, address)))
 }
 

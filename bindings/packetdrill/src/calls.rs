@@ -335,6 +335,23 @@ pub(crate) fn connect(mut held: Held, fd: i32, peer: SocketAddr) -> Outcome {
     wait_for_handshake(held, fd, is_nonblocking)
 }
 
+/// `connect` to no address (`tcp_disconnect`): the connection is reset, and the socket as good as new.
+pub(crate) fn disconnect(held: &mut Held, fd: i32) -> Outcome {
+    let host = held.as_mut().ok_or(NO_HOST)?;
+    if let Kind::Connected(id) = host.file(fd)?.kind {
+        // The connection may have ended long ago.
+        let _ended = host.stack.abort(host.now, id);
+    }
+    let file = host.file(fd)?;
+    if let Kind::Listening(_) = file.kind {
+        return Err(libc::EOPNOTSUPP);
+    }
+    (file.kind, file.late_peer, file.options.fast_open) = (Kind::Fresh, None, false);
+    (file.connect_told, file.failure_told, file.is_read_shut, file.is_write_shut) = (false, false, false, false);
+    host.changed();
+    Ok(0)
+}
+
 fn wait_for_handshake(held: Held, fd: i32, is_nonblocking: bool) -> Outcome {
     let attempt = |host: &mut Host| -> Option<Outcome> {
         let Kind::Connected(id) = host.file(fd).ok()?.kind else { return Some(Err(libc::EINVAL)) };

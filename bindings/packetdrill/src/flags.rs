@@ -191,6 +191,7 @@ impl Flags {
             "delack_ms" => profile.ack.delay_us = ms(value)?,
             "rto_initial_ms" => profile.rto.initial_us = ms(value)?,
             "rto_min_ms" => profile.rto.min_us = ms(value)?,
+            "rto_max_ms" => profile.rto.max_us = ms(value)?,
             "rto_margin_ms" => profile.rto.margin_us = ms(value)?,
             "syn_retries" => profile.syn_retries = small()?,
             "syn_ack_retries" => profile.syn_ack_retries = small()?,

@@ -13,7 +13,7 @@
 //! ```
 //!
 //! Times are seconds after the line before; `*` waits for as long as it takes. Sequence numbers count from
-//! each side's SYN; `fo` is a request for a fast-open cookie, `fo ab01` a cookie, `fo own` the one that the stack gave; `from` and `to` name the peer's port where it is not 5000. Flags are S F R P E W and `.` for ACK. `#` begins a comment.
+//! each side's SYN; `fo` is a request for a fast-open cookie, `fo ab01` a cookie, `fo own` the one that the stack gave; `from` and `to` name the peer's port where it is not 5000. Flags are S F R P E W, A for AE (RFC 9768), and `.` for ACK. `#` begins a comment.
 
 use std::{collections::VecDeque, fs, path::Path};
 
@@ -35,6 +35,8 @@ use fullpipe_units::{Instant, SeqNum};
 
 const LOCAL_PORT: u16 = 8080;
 const PEER_PORT: u16 = 5000;
+/// Where a TCP header has its length, three reserved bits, and the one that became AE.
+const AE_AT: usize = 12;
 
 struct Run {
     stack: Stack<HeapStorage>,
@@ -344,6 +346,7 @@ impl Run {
         bytes.resize(20 + tcp_len + wanted.len as usize, 9);
         let len = bytes.len() - 20;
         addresses.write(&mut bytes, fields(if wanted.ce { Ecn::Ce } else { Ecn::NotEct }), len);
+        bytes[20 + AE_AT] |= u8::from(wanted.ae);
         let sum = tcp::checksum(&addresses, len as u32).bytes(&bytes[20..]).finish();
         bytes[20 + CHECKSUM_AT..22 + CHECKSUM_AT].copy_from_slice(&sum.to_be_bytes());
         Ok(bytes)
@@ -370,6 +373,7 @@ impl Run {
         }
         let seq = segment.seq.distance_from(self.iss_towards(port));
         let same = segment.flags == wanted.flags
+            && (bytes[20 + AE_AT] & 1 != 0) == wanted.ae
             // A reset for a stray segment takes its number from the segment, which may have had none.
             && (seq == wanted.seq || segment.seq.get() == wanted.seq)
             && segment.payload.len() == wanted.len as usize
@@ -418,6 +422,8 @@ fn fields(ecn: Ecn) -> ip::Fields {
 /// A packet as a line describes it.
 struct Wanted {
     flags: Flags,
+    /// The bit before the flags, which the engine doesn't know.
+    ae: bool,
     seq: u32,
     len: u32,
     ack: Option<u32>,
@@ -442,7 +448,7 @@ impl Wanted {
         let own_cookie = own_cookie(&options);
         let options = options.map(|text| parse_options(&text)).transpose()?;
         let mut words = text.split_whitespace();
-        let mut flags = Flags::default();
+        let (mut flags, mut ae) = (Flags::default(), false);
         for letter in words.next().ok_or("no flags")?.chars() {
             flags = flags.with(match letter {
                 'S' => Flags::SYN,
@@ -452,6 +458,10 @@ impl Wanted {
                 'E' => Flags::ECE,
                 'W' => Flags::CWR,
                 '.' => Flags::ACK,
+                'A' => {
+                    ae = true;
+                    continue;
+                }
                 _ => return Err(format!("unknown flag {letter}")),
             });
         }
@@ -459,6 +469,7 @@ impl Wanted {
         let number = |text: &str| text.parse::<u32>().map_err(|_| format!("no number: {text}"));
         let mut wanted = Self {
             flags,
+            ae,
             seq: number(seq)?,
             len: number(len)?,
             ack: None,

@@ -72,7 +72,8 @@ pub(crate) fn prepare(text: &str, how: How, loads: Loads) -> Prepared {
     });
     let mut text = setup + &later;
     let local = own_option(&text, "--local_ip").unwrap_or("192.168.0.1").to_owned();
-    let mtu = own_option(&text, "--mtu").map(|mtu| format!(",mtu={mtu}")).unwrap_or_default();
+    let mtu = own_option(&text, "--mtu").or_else(|| device_mtu(&shell));
+    let mtu = mtu.map(|mtu| format!(",mtu={mtu}")).unwrap_or_default();
     if how == How::Relaxed {
         text = without_claims(&text);
         text = text.lines().map(|line| without_options(line, suite) + "\n").collect();
@@ -217,6 +218,17 @@ fn flags(found: &BTreeMap<String, String>, suite: Suite, local: &str) -> String 
     flags.join(",")
 }
 
+/// A number as shell lines write one: digits, or `$((15*1024*1024))`.
+fn product(text: &str) -> Option<u64> {
+    let factors = text.strip_prefix("$((").and_then(|text| text.strip_suffix("))")).unwrap_or(text);
+    factors.split('*').map(|factor| factor.trim().parse::<u64>().ok()).product()
+}
+
+/// The MTU that `ip link set` gives the device.
+fn device_mtu(shell: &str) -> Option<&str> {
+    shell.split_once("dev tun0 mtu ")?.1.split_whitespace().next()
+}
+
 /// The shift that FreeBSD announces for the largest buffer that a system allows.
 fn shift_for(bytes: u64) -> u32 {
     (0..14).find(|shift| 65_535 << shift >= bytes).unwrap_or(14)
@@ -245,12 +257,24 @@ fn changes(settings: &BTreeMap<String, String>, suite: Suite, shell: &str) -> Ve
             (Suite::Linux, "tcp_fastopen") => "tfo",
             (Suite::Linux, "tcp_fastopen_key") => "tfo_key",
             (Suite::Linux, "tcp_wmem" | "tcp_rmem") => {
-                let default = value.split_whitespace().nth(1).unwrap_or_default();
-                set(if name == "tcp_wmem" { "tx" } else { "rx" }, default);
+                let mut sizes = value.split_whitespace().skip(1);
+                set(if name == "tcp_wmem" { "tx" } else { "rx" }, sizes.next().unwrap_or_default());
+                if let (Some(most), "tcp_rmem") = (sizes.next().and_then(product), name.as_str()) {
+                    // `tcp_select_initial_window`: for the largest buffer.
+                    set("shift", &most.max(1).ilog2().saturating_sub(15).min(14).to_string());
+                }
+                continue;
+            }
+            (Suite::Linux, "tcp_rto_max_ms") => "rto_max_ms",
+            (Suite::Linux, "tcp_syncookies") => {
+                set("cookies", if value == "0" { "0" } else { "1" });
+                set("cookies_only", if value == "2" { "1" } else { "0" });
                 continue;
             }
             (Suite::Linux, "tcp_ecn") | (Suite::FreeBsd, "net.inet.tcp.ecn.enable") => {
-                set("ecn", ["off", "request", "accept"].get(value.parse().unwrap_or(0)).unwrap_or(&"off"));
+                // From 3 on Linux also has AccECN (RFC 9768) for one side or both; the classic one is what is left.
+                let policies = ["off", "request", "accept", "request", "request", "accept"];
+                set("ecn", policies.get(value.parse().unwrap_or(0)).unwrap_or(&"off"));
                 continue;
             }
             (Suite::FreeBsd, "net.inet.tcp.insecure_rst" | "net.inet.tcp.insecure_syn") if value == "1" => {
@@ -304,6 +328,16 @@ mod tests {
         assert_eq!(prepared.text.matches("`true").count(), 2);
         assert_eq!(prepared.text.lines().count(), text.lines().count());
         assert!(prepared.text.contains("+.1 `: fullpipe ecn=off`"));
+    }
+
+    #[test]
+    fn shell_lines_of_linux_selftests_become_flags() {
+        let text = "`./defaults.sh\nsysctl -q net.ipv4.tcp_rmem=\"4096 131072 $((32*1024*1024))\"\n\
+                    sysctl -q net.ipv4.tcp_ecn=5\n ./set_sysctls.py /proc/sys/net/ipv4/tcp_rto_max_ms=1000\n\
+                    sysctl -q net.ipv4.tcp_syncookies=2\nip link set dev tun0 mtu 9000\n`\n";
+        let prepared = prepare(text, How::Strict, Loads::ByName);
+        let expected = "ecn=accept,rx=131072,shift=10,rto_max_ms=1000,cookies=1,cookies_only=1,mtu=9000";
+        assert!(prepared.flags.ends_with(expected), "{}", prepared.flags);
     }
 
     #[test]

@@ -77,6 +77,12 @@ mod on {
             options.fast_open = self.fast.option.filter(|_| !is_crossing).map(empty);
         }
 
+        /// The segment size to announce: what this end takes, whatever is known of the path to the peer (RFC 9293, section
+        /// 3.7.1); but a SYN that replaces one that was too large says how much arrives, as Linux has it.
+        pub(crate) fn announced_mss(&self) -> u16 {
+            if self.fast.fell_back { self.own_mss.min(self.path_mss) } else { self.own_mss }
+        }
+
         /// The data that a client's first SYN carries (section 4.2.1). No PSH: it could not be distinguished from the SYN's.
         pub(crate) fn take_syn_data(&mut self, cx: &mut Context<'_, '_>) -> Run {
             let room = u32::from(self.fast.room);
@@ -184,6 +190,10 @@ mod off {
         }
 
         pub(crate) const fn add_fast_open(&self, _: &mut Options) {}
+
+        pub(crate) const fn announced_mss(&self) -> u16 {
+            self.own_mss
+        }
 
         pub(crate) const fn take_syn_data(&self, _: &mut Context<'_, '_>) -> Run {
             Run::EMPTY

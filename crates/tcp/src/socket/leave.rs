@@ -164,8 +164,7 @@ impl Socket {
         let window = if self.shut_until_accept(cx) { 0 } else { window };
         self.last_ack_sent = self.rx.nxt;
         let mut options = Options {
-            // What the path is known to take is all that the peer should send (RFC 6691, section 5.1).
-            mss: (!self.kept.no_options()).then(|| self.own_mss.min(self.path_mss)),
+            mss: (!self.kept.no_options()).then(|| self.announced_mss()),
             window_scale: self.scaling.then_some(self.rcv_shift),
             sack_permitted: self.uses_sack(),
             ..base_options(self.timestamps(cx.now))

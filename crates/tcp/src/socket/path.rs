@@ -1,6 +1,6 @@
 //! The path's segment size: what ICMP says (RFC 1191, RFC 8201, RFC 5927), and what silence says (RFC 4821).
 
-use fullpipe_units::SeqNum;
+use fullpipe_units::{Instant, SeqNum};
 
 use super::{Context, Failure, Phase, Socket, State, Syn};
 use crate::{
@@ -10,15 +10,22 @@ use crate::{
 };
 
 impl Socket {
-    /// An ICMP error quotes a segment of this connection, starting at `seq`; `overhead` is IP and TCP header.
-    pub(crate) fn on_icmp(&mut self, cx: &mut Context<'_, '_>, reason: Reason, seq: SeqNum, overhead: u32) {
+    /// An ICMP error quotes a segment of this connection, starting at `seq`; `overhead` is IP and TCP header. Returns the
+    /// size that the path takes, where that is news.
+    pub(crate) fn on_icmp(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        reason: Reason,
+        seq: SeqNum,
+        overhead: u32,
+    ) -> Option<u16> {
         // RFC 5927, section 4.1: it must quote what is in flight.
         let in_flight = seq.in_window(self.snd_una(), self.snd_nxt().distance_from(self.snd_una()).max(1));
         if self.state == State::Closed || !in_flight {
-            return;
+            return None;
         }
         match reason {
-            Reason::TooBig(mtu) => self.on_too_big(cx, mtu, overhead),
+            Reason::TooBig(mtu) => return self.on_too_big(cx, mtu, overhead),
             // RFC 9293, section 3.9.2.2, SHLD-26: hard errors abort; RFC 5927, section 5.2: not a connection that
             // has been established, which an attacker could end so.
             // MUST-56: soft errors do not abort, unless a profile says so of those that are being opened.
@@ -34,16 +41,18 @@ impl Socket {
                 }
             }
         }
+        None
     }
 
-    fn on_too_big(&mut self, cx: &mut Context<'_, '_>, mtu: u32, overhead: u32) {
+    fn on_too_big(&mut self, cx: &mut Context<'_, '_>, mtu: u32, overhead: u32) -> Option<u16> {
         // A router from before RFC 1191 tells no MTU; below the least that IP guarantees it is a lie (RFC 8201,
         // section 4, and, for IPv4, 552 as Linux has it, against forged ones).
         let least = if ip::is_v6(self.tuple.remote.addr) { 1280 } else { 552 };
         let mtu = mtu.max(least);
         let size = u16::try_from(mtu.saturating_sub(overhead)).unwrap_or(u16::MAX);
         if size >= self.path_mss {
-            return self.note_probe_too_big(cx, size);
+            self.note_probe_too_big(cx, size);
+            return None;
         }
         self.lower_to(cx, size);
         self.bound_search(size);
@@ -52,9 +61,18 @@ impl Socket {
             if self.tx.outstanding() > 0 {
                 self.syn = Syn::Again;
             }
-            return;
+        } else {
+            self.resend_smaller(cx);
         }
-        self.resend_smaller(cx);
+        Some(size)
+    }
+
+    /// An earlier connection has learnt at `learnt_at` that the path takes `size`.
+    pub(crate) const fn begin_at(&mut self, size: u16, learnt_at: Instant) {
+        if size < self.path_mss {
+            (self.path_mss, self.path_learnt_at) = (size, Millis::new(learnt_at));
+            self.bound_search(size);
+        }
     }
 
     /// What was sent too large is retransmitted, without the window paying for it: no congestion was seen.

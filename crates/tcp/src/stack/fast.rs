@@ -16,7 +16,8 @@ impl Core {
     /// A connection to be opened: what its SYN may carry.
     pub(super) fn offer(&self, now: Instant, opening: Opening) -> Opening {
         let (policy, peer) = (&self.config.profile.fast_open, opening.tuple.remote.addr);
-        let offer = self.peers.offer(now, peer, opening.own_mss, policy).filter(|_| opening.options.fast_open);
+        let most = opening.own_mss.min(self.path_mss(now, &opening.tuple));
+        let offer = self.peers.offer(now, peer, most, policy).filter(|_| opening.options.fast_open);
         Opening { fast: offer.map(Part::of_client).unwrap_or_default(), ..opening }
     }
 

@@ -100,8 +100,13 @@ impl Core {
     }
 
     pub(super) fn own_mss(&self, tuple: &Tuple) -> u16 {
+        Self::mss_within(tuple, self.config.device.mtu)
+    }
+
+    /// The data of a segment without options that makes an IP packet of `mtu` bytes.
+    pub(super) fn mss_within(tuple: &Tuple, mtu: u16) -> u16 {
         let headers = if ip::is_v6(tuple.remote.addr) { 60 } else { 40 };
-        self.config.device.mtu.saturating_sub(headers + tuple.between() as u16).max(64)
+        mtu.saturating_sub(headers + tuple.between() as u16).max(64)
     }
 
     pub(super) fn opening(&self, tuple: &Tuple, iss: SeqNum, options: SocketOptions) -> Opening {
@@ -139,7 +144,7 @@ impl Core {
         let opening = self.opening(&tuple, iss, options);
         #[cfg(feature = "fast-open")]
         let opening = self.offer(now, opening);
-        let socket = Socket::connect(&self.context(now, &mut parts.pool), &opening);
+        let socket = self.on_known_path(now, Socket::connect(&self.context(now, &mut parts.pool), &opening));
         let hash = self.hash(&tuple);
         let at = parts.table.take(Role::Connection(socket)).ok_or(OpenError::NoEntry)?;
         parts.table.link(at, hash);

@@ -10,7 +10,7 @@ use crate::wire::udp;
 use crate::{
     pool::Purpose,
     profile::SynFin,
-    socket::{Endpoint, Reply, Tuple},
+    socket::{Context, Endpoint, Reply, Socket, Tuple},
     wire::{
         Malformed, icmp,
         ip::{self, Packet},
@@ -242,7 +242,7 @@ impl Core {
         Some(id)
     }
 
-    fn on_icmp_error(&self, now: Instant, parts: &mut Parts<'_>, error: &icmp::Error) {
+    fn on_icmp_error(&mut self, now: Instant, parts: &mut Parts<'_>, error: &icmp::Error) {
         let tuple = Tuple::new(Endpoint::new(error.src, error.src_port), Endpoint::new(error.dst, error.dst_port));
         #[cfg(feature = "platforms")]
         let tuple = match error.udp_ports {
@@ -253,7 +253,11 @@ impl Core {
         let hash = self.hash(&tuple);
         if let Some(at) = parts.table.find(&tuple, hash) {
             let overhead = if ip::is_v6(error.dst) { 60 } else { 40 } + tuple.between() as u32;
-            self.on_socket(now, parts, at, |socket, cx| socket.on_icmp(cx, error.reason, error.seq, overhead));
+            let on_icmp =
+                |socket: &mut Socket, cx: &mut Context<'_, '_>| socket.on_icmp(cx, error.reason, error.seq, overhead);
+            if let Some(size) = self.on_socket(now, parts, at, on_icmp).flatten() {
+                self.note_path(now, parts, at, size, overhead);
+            }
         }
     }
 }

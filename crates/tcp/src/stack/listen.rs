@@ -85,7 +85,7 @@ impl Core {
         #[cfg(feature = "fast-open")]
         let opening = self.grant(opening, segment);
         let mut cx = self.context(now, &mut parts.pool);
-        let socket = Socket::accept(&cx, &opening, segment).open_early(&mut cx, segment);
+        let socket = self.on_known_path(now, Socket::accept(&cx, &opening, segment)).open_early(&mut cx, segment);
         self.add(parts, at, socket);
     }
 
@@ -164,7 +164,7 @@ impl Core {
         };
         let opening = self.opening(tuple, iss, options);
         let mut cx = self.context(now, &mut parts.pool);
-        let mut socket = Socket::from_cookie(&cx, &opening, &syn);
+        let mut socket = self.on_known_path(now, Socket::from_cookie(&cx, &opening, &syn));
         let reply = socket.on_segment(&mut cx, segment, ip::Ecn::NotEct);
         debug_assert_eq!(reply, Reply::None);
         self.add(parts, at, socket);

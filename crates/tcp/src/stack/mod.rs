@@ -14,6 +14,7 @@ mod inner;
 mod input;
 mod listen;
 mod output;
+mod paths;
 mod setup;
 mod table;
 
@@ -115,6 +116,7 @@ struct Core {
     leaving: u16,
     next_port: u16,
     next_id: u16,
+    paths: paths::Paths,
     /// What is remembered of peers for fast open, and the key before the last change.
     #[cfg(feature = "fast-open")]
     peers: crate::fast_open::Cache,
@@ -146,6 +148,7 @@ impl<S: Storage> Stack<S> {
             leaving: NIL,
             next_port: 0,
             next_id: 0,
+            paths: paths::Paths::new(),
             #[cfg(feature = "fast-open")]
             peers: crate::fast_open::Cache::new(),
             #[cfg(feature = "fast-open")]
