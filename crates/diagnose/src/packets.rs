@@ -332,8 +332,7 @@ pub(crate) fn is_mostly_asked(timeline: &Timeline) -> bool {
 pub(crate) fn acked_at_once(timeline: &Timeline) -> Option<f64> {
     let count = |i: &Interval| i.at.packets.as_ref().map_or(i.heard, |packets| Some(f64::from(packets.prompts)));
     let seen = timeline.intervals.iter().filter_map(|i| Some((i.acked, count(i)?)));
-    let (acked, prompts) =
-        seen.fold((0.0, 0.0), |(acked, all), (bytes, prompts)| (acked + bytes, all + f64::from(prompts)));
+    let (acked, prompts) = seen.fold((0.0, 0.0), |(acked, all), (bytes, prompts)| (acked + bytes, all + prompts));
     (prompts > 0.0).then(|| acked / prompts)
 }
 
