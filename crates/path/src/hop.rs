@@ -141,7 +141,8 @@ impl<T: Clone> Hop<T> {
 
     /// Draws for packets of others that went before: see [`LossProcess::pass`].
     pub(crate) fn pass(&mut self, packets: u32) {
-        if let Some(loss) = &mut self.exit.loss {
+        let of_pipe = self.pipe.as_mut().and_then(|pipe| pipe.loss.as_mut());
+        if let Some(loss) = of_pipe.or(self.exit.loss.as_mut()) {
             loss.pass(packets);
         }
     }

@@ -19,7 +19,7 @@ pub(crate) struct Pipe<T> {
     limit: QueueLimit,
     delay: Duration,
     delay_nanos: u64,
-    loss: Option<LossProcess>,
+    pub(crate) loss: Option<LossProcess>,
     line: VecDeque<Place<T>>,
     /// So many in front are on the wire; the next one is being serialised.
     on_wire: usize,
