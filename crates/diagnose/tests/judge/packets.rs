@@ -659,7 +659,7 @@ fn answers(halves: usize, asked: u32) -> Transfer {
         dry.packets.dry_us = Micros::new(STEP_US);
         dry.packets.asked = asked;
         steps.extend([dry, Step { packets: PacketSample { asked: 0, ..dry.packets }, ..dry }]);
-        steps.push(Step { in_flight: 30 + round * 11 % 37, ..losing(40, 1) });
+        steps.push(Step { in_flight: 30 + round * 11 % 37, ..losing(40, 2) });
         steps.extend(repeat(step(40), halves - 1));
     }
     transfer(&steps)
@@ -668,8 +668,8 @@ fn answers(halves: usize, asked: u32) -> Transfer {
 #[test]
 fn where_the_path_is_empty_for_the_next_request_losses_are_not_what_holds() {
     let limiter = |halves, asked| diagnose(&answers(halves, asked)).limiter;
-    assert_eq!(limiter(5, 0), Limiter::CongestionWindow, "nobody asked: the losses emptied it");
-    assert_eq!(limiter(5, 1), Limiter::Application, "a round trip in three and a half");
+    assert_eq!(limiter(4, 0), Limiter::CongestionWindow, "nobody asked: the losses emptied it");
+    assert_eq!(limiter(4, 1), Limiter::Application, "a round trip in three");
     assert_eq!(limiter(14, 1), Limiter::Path, "a round trip in eight");
 }
 
