@@ -32,7 +32,7 @@ fn columns_are_written_beside_what_is_printed() {
     let file = folder.path().join("connections.parquet");
     let output = read(&["--parquet", file.to_str().unwrap(), "--top", "1"]);
     assert!(output.status.success(), "{output:?}");
-    assert!(String::from_utf8_lossy(&output.stdout).contains("receive window"), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("send buffer"), "{output:?}");
     let bytes = std::fs::read(&file).unwrap();
     assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"));
     let nowhere = folder.path().join("none/connections.parquet");
