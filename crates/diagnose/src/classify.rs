@@ -619,20 +619,20 @@ impl<'a> Case<'a> {
         let third = held.len().div_ceil(3);
         let typical = |part: &[&Interval]| stats::median(part.iter().filter_map(|i| Some((window(&i)?, i.len()))));
         let grown = typical(&held[..third]).zip(typical(&held[held.len() - third..]));
+        let has_packets = held.iter().any(|i| i.at.packets.is_some());
         // Nothing but a loss makes a congestion window smaller.
         let between = held.get(third..held.len() - third).unwrap_or_default();
-        let has_packets = held.iter().any(|i| i.at.packets.is_some());
-        let shrinks = typical(between).zip(grown).is_some_and(|(middle, (first, last))| {
+        let thirds = typical(between).zip(grown).filter(|_| has_packets);
+        let shrinks = thirds.is_some_and(|(middle, (first, last))| {
             middle >= thresholds::GROWING * last || first >= thresholds::GROWING * middle
         });
         let marked = self.transfer.sender_samples.last().and_then(|s| s.delivered_ce).is_some_and(|marks| marks > 0);
         // Where packets are all there is, a flight that is a little larger is no window that grows.
         let time: f64 = held.iter().map(|i| i.len()).sum();
         let round_trips = self.path.base_rtt.map_or(0.0, |base| time / base) * 2.0 / 3.0;
-        let is_smaller = has_packets && shrinks;
         let least = if has_packets { thresholds::GROWING_SEGMENTS * self.timeline.mss * round_trips } else { 0.0 };
         grown.is_some_and(|(first, last)| last >= thresholds::GROWING * first && last - first >= least)
-            && !is_smaller
+            && !shrinks
             && !marked
             && !self.is_queueing_by(held, thresholds::QUEUE_QUANTILE, thresholds::QUEUE_FACTOR_SLIGHT)
     }

@@ -395,7 +395,8 @@ pub(crate) fn is_one_write_each_trip(transfer: &Transfer, timeline: &Timeline) -
 }
 
 /// The first interval of those before `end` since which what was in flight didn't grow any more as a window does that opens: slow
-/// start doubles it in each round trip, or takes four of them for that where it has become careful (RFC 9406).
+/// start doubles it in each round trip, or takes four of them for that where it has become careful (RFC 9406). `end` where that was
+/// only just before.
 pub(crate) fn opened(timeline: &Timeline, end: usize) -> usize {
     let intervals = &timeline.intervals;
     let Some(base) = timeline.base_rtt.filter(|_| intervals.iter().any(|i| i.at.packets.is_some())) else { return end };
@@ -411,7 +412,9 @@ pub(crate) fn opened(timeline: &Timeline, end: usize) -> usize {
         }
         first = earlier;
     }
-    first
+    // For a few round trips any window stays.
+    let stayed_us = intervals[end].from_us.saturating_sub(intervals[first].from_us) as f64;
+    if stayed_us >= thresholds::FLAT_SHORT.round_trips * base { first } else { end }
 }
 
 /// How often the receiver asked for more when everything had been sent and acknowledged.

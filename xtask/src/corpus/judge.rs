@@ -115,6 +115,14 @@ impl Diagnosis {
         }
     }
 
+    /// Whether one of them names what the other names.
+    pub(crate) fn shares_a_name(&self, other: &Self) -> bool {
+        let names = |one: &Self| -> Vec<String> {
+            std::iter::once(&one.limiter).chain(one.or.iter().map(|second| &second.limiter)).cloned().collect()
+        };
+        names(self).iter().any(|name| names(other).contains(name))
+    }
+
     pub(crate) fn words(&self) -> String {
         let Self { limiter, detail, or, .. } = self;
         let words = |limiter: &String, detail: &Option<String>| {
@@ -198,5 +206,8 @@ mod tests {
         let both = r#""limiter": "application", "or": [{"limiter": "send_buffer", "detail": "buffer_cap"}]"#;
         assert_eq!(answer(both), Answer::Second);
         assert_eq!(connection(both).diagnosis.words(), "application or send_buffer/buffer_cap");
+        let buffer = connection(r#""limiter": "send_buffer", "detail": "buffer_cap""#).diagnosis;
+        let window = connection(r#""limiter": "receive_window", "detail": null"#).diagnosis;
+        assert!(connection(both).diagnosis.shares_a_name(&buffer) && !buffer.shares_a_name(&window));
     }
 }

@@ -1,6 +1,6 @@
 //! How often the verdicts were right: by case, by whatever the transfers differ in, and by how sure they sounded.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::{
     index::{Allowed, Run},
@@ -27,6 +27,8 @@ struct Row {
 pub(crate) struct Score {
     right: Part,
     agree: Part,
+    /// ... and where one names besides what the other names.
+    agree_with_second: Part,
     second: usize,
     wrong_and_high: usize,
     nothing_to_set: usize,
@@ -75,7 +77,7 @@ pub(crate) fn print(runs: &[Run], judged: &Judged, shows_misses: bool) -> Score 
     let mut by: BTreeMap<(&str, &str), Part> = BTreeMap::new();
     let mut misses = Vec::new();
     for run in runs.iter().filter(|run| run.invalid.is_none()) {
-        let mut found = BTreeSet::new();
+        let mut found = Vec::new();
         for (host, vantage) in &run.vantages {
             let Some(connection) = judged.get(&vantage.file) else { continue };
             let answer = connection.diagnosis.answer(&vantage.allowed);
@@ -84,7 +86,7 @@ pub(crate) fn print(runs: &[Run], judged: &Judged, shows_misses: bool) -> Score 
             let row = rows.entry((&run.case, expected(&vantage.allowed))).or_default();
             row.right.count(is_right);
             *row.found.entry(connection.diagnosis.words()).or_default() += 1;
-            found.insert(&connection.diagnosis.limiter);
+            found.push(&connection.diagnosis);
             for (what, which) in [
                 ("family", &*run.family),
                 ("vantage", if *host == run.sender { "sender" } else { "receiver" }),
@@ -101,7 +103,9 @@ pub(crate) fn print(runs: &[Run], judged: &Judged, shows_misses: bool) -> Score 
         // Where one end can't see what the other sees, there is nothing to agree on.
         let mut allowed = run.vantages.values().map(|vantage| &vantage.allowed);
         if allowed.next() == allowed.next() {
-            score.agree.count(found.len() == 1);
+            let is_same = found.windows(2).all(|both| both[0].limiter == both[1].limiter);
+            score.agree.count(is_same);
+            score.agree_with_second.count(found.windows(2).all(|both| both[0].shares_a_name(both[1])));
         }
     }
     println!("{:<22} {:<44} {:>9}  found", "case", "expected", "right");
@@ -121,7 +125,7 @@ pub(crate) fn print(runs: &[Run], judged: &Judged, shows_misses: bool) -> Score 
         }
     }
     println!("right: {}, {} of them with a second one named", score.right, score.second);
-    println!("both ends agree: {}", score.agree);
+    println!("both ends agree: {}, with seconds {}", score.agree, score.agree_with_second);
     println!("wrong and called high: {}", score.wrong_and_high);
     println!("nothing to set where a window or a buffer holds: {}", score.nothing_to_set);
     println!("blame on clean paths: {}", score.blamed);
