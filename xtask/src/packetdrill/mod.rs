@@ -69,9 +69,14 @@ struct Outcome {
 const LIMIT: Duration = Duration::from_secs(20);
 const MODES: [How; 2] = [How::Strict, How::Relaxed];
 
-/// The words that google/packetdrill's own harness defines for scripts.
-const DEFINITIONS: [&str; 4] =
-    ["TFO_COOKIE=3021b9d889017eeb", "CODE=host_unreachable", "CMSG_LEVEL_IP=SOL_IP", "CMSG_TYPE_RECVERR=IP_RECVERR"];
+/// The words that google/packetdrill's own harness and Linux's define for scripts.
+const DEFINITIONS: [&str; 5] = [
+    "TFO_COOKIE=3021b9d889017eeb",
+    "TFO_COOKIE_ZERO=b7c12350a90dc8f5",
+    "CODE=host_unreachable",
+    "CMSG_LEVEL_IP=SOL_IP",
+    "CMSG_TYPE_RECVERR=IP_RECVERR",
+];
 
 /// Builds the plugin, runs the scripts, prints the table.
 pub(crate) fn run(shell: &Shell, arguments: &Arguments) -> Result<()> {
@@ -201,11 +206,18 @@ fn run_one(program: &Program<'_>, plugin: &Path, script: &Path, prepared: &Prepa
     Ok(Some(text.replace(&format!("{name}:"), "line ").trim().replace('\n', " | ")))
 }
 
+/// The folder of a script. Linux's own are all in one; the first word of a name stands for it there.
+fn folder_of(name: &str) -> &str {
+    match name.split_once('/') {
+        Some((folder, _)) => folder,
+        None => name.strip_prefix("tcp_").unwrap_or(name).split(['_', '-', '.']).next().unwrap_or_default(),
+    }
+}
+
 fn suite_of(outcomes: &[Outcome]) -> BTreeMap<&str, [usize; 3]> {
     let mut folders: BTreeMap<&str, [usize; 3]> = BTreeMap::new();
     for outcome in outcomes {
-        let folder = outcome.name.split_once('/').map_or("", |(folder, _)| folder);
-        let counts = folders.entry(folder).or_default();
+        let counts = folders.entry(folder_of(&outcome.name)).or_default();
         counts[0] += 1;
         for (count, failure) in counts[1..].iter_mut().zip(&outcome.failures) {
             *count += usize::from(failure.is_none());
@@ -236,4 +248,16 @@ fn table(outcomes: &[Outcome]) -> String {
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_tells_the_folder() {
+        assert_eq!(folder_of("fastopen/client/poll.pkt"), "fastopen");
+        assert_eq!(folder_of("tcp_ooo-before-and-after-accept.pkt"), "ooo");
+        assert_eq!(folder_of("tcp_tcp_info_tcp-info-rwnd-limited.pkt"), "tcp");
+    }
 }

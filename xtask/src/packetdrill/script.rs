@@ -78,7 +78,14 @@ pub(crate) fn prepare(text: &str, how: How, loads: Loads) -> Prepared {
         text = without_claims(&text);
         text = text.lines().map(|line| without_options(line, suite) + "\n").collect();
     }
-    Prepared { text, flags: flags(&settings(&shell), suite, &local) + &mtu, local }
+    let flags = flags(&settings(&shell), suite, &local, fast_open(&shell)) + &mtu;
+    Prepared { text, flags, local }
+}
+
+/// `tcp_fastopen` by the file of settings that a script begins with: that beside Linux's own, or that beside google/packetdrill's,
+/// by which every listener takes data in SYNs.
+fn fast_open(shell: &str) -> &'static str {
+    if shell.lines().any(|line| line.trim_start().starts_with("./defaults.sh")) { "0x3" } else { "0x70403" }
 }
 
 /// What shell lines do to files that the script reads; nothing else.
@@ -196,7 +203,7 @@ fn settings(shell: &str) -> BTreeMap<String, String> {
 }
 
 /// The settings as flags of the plugin.
-fn flags(found: &BTreeMap<String, String>, suite: Suite, local: &str) -> String {
+fn flags(found: &BTreeMap<String, String>, suite: Suite, local: &str, fast_open: &str) -> String {
     let mut flags = vec![format!("local={local}")];
     let mut set = |name: &str, value: &str| flags.push(format!("{name}={value}"));
     match suite {
@@ -209,7 +216,7 @@ fn flags(found: &BTreeMap<String, String>, suite: Suite, local: &str) -> String 
             set("shift", "8");
             set("syn_retries", "5");
             set("tx", "262144");
-            set("tfo", "0x70403");
+            set("tfo", fast_open);
             set("tfo_key", "a1a1a1a1-b2b2b2b2-c3c3c3c3-d4d4d4d4");
         }
         Suite::FreeBsd => set("profile", "freebsd"),
@@ -336,6 +343,7 @@ mod tests {
                     sysctl -q net.ipv4.tcp_ecn=5\n ./set_sysctls.py /proc/sys/net/ipv4/tcp_rto_max_ms=1000\n\
                     sysctl -q net.ipv4.tcp_syncookies=2\nip link set dev tun0 mtu 9000\n`\n";
         let prepared = prepare(text, How::Strict, Loads::ByName);
+        assert!(prepared.flags.contains(",tfo=0x3,"), "{}", prepared.flags);
         let expected = "ecn=accept,rx=131072,shift=10,rto_max_ms=1000,cookies=1,cookies_only=1,mtu=9000";
         assert!(prepared.flags.ends_with(expected), "{}", prepared.flags);
     }

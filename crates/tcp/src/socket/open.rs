@@ -1,6 +1,6 @@
 //! How a connection begins: active, passive, or from a cookie.
 
-use fullpipe_units::SeqNum;
+use fullpipe_units::{Instant, SeqNum};
 
 use super::{
     Context, Counts, Events, Fin, Kept, Part, Phase, Probe, Socket, SocketOptions, State, Syn, Tuple,
@@ -29,6 +29,9 @@ pub(crate) struct Opening {
     pub(crate) ts_offset: u32,
     /// The announced segment size, by the device's MTU.
     pub(crate) own_mss: u16,
+    /// What the path is known to take of it, and since when.
+    pub(crate) path_mss: u16,
+    pub(crate) path_learnt_at: Instant,
     pub(crate) options: SocketOptions,
     pub(crate) fast: Part,
 }
@@ -36,7 +39,7 @@ pub(crate) struct Opening {
 impl Socket {
     /// A closed socket, for a free slot.
     fn closed(cx: &Context<'_, '_>, opening: &Opening) -> Self {
-        let Opening { tuple, iss, ts_offset, own_mss, options, fast } = *opening;
+        let Opening { tuple, iss, ts_offset, own_mss, path_mss, path_learnt_at, options, fast } = *opening;
         let profile = cx.profile;
         let budgets = options.budgets;
         let now = Millis::new(cx.now);
@@ -67,12 +70,12 @@ impl Socket {
             // Until the peer has said: data written early is cut for what is likely.
             peer_mss: own_mss,
             own_mss,
-            path_mss: own_mss,
-            path_learnt_at: now,
+            path_mss,
+            path_learnt_at: Millis::new(path_learnt_at),
             #[cfg(feature = "path-search")]
             path_pause_s: 0,
             #[cfg(feature = "path-search")]
-            search: super::search::Search::new(),
+            search: super::search::Search::new(if path_mss < own_mss { path_mss } else { u16::MAX }),
             timestamps_on: false,
             sack_on: false,
             ecn_on: false,

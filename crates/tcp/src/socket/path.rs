@@ -1,6 +1,6 @@
 //! The path's segment size: what ICMP says (RFC 1191, RFC 8201, RFC 5927), and what silence says (RFC 4821).
 
-use fullpipe_units::{Instant, SeqNum};
+use fullpipe_units::SeqNum;
 
 use super::{Context, Failure, Phase, Socket, State, Syn};
 use crate::{
@@ -65,14 +65,6 @@ impl Socket {
             self.resend_smaller(cx);
         }
         Some(size)
-    }
-
-    /// An earlier connection has learnt at `learnt_at` that the path takes `size`.
-    pub(crate) const fn begin_at(&mut self, size: u16, learnt_at: Instant) {
-        if size < self.path_mss {
-            (self.path_mss, self.path_learnt_at) = (size, Millis::new(learnt_at));
-            self.bound_search(size);
-        }
     }
 
     /// What was sent too large is retransmitted, without the window paying for it: no congestion was seen.

@@ -48,9 +48,10 @@ mod on {
     }
 
     impl Search {
-        /// Section 7.2: "The initial value for search_high SHOULD be the largest possible packet".
-        pub(in crate::socket) const fn new() -> Self {
-            Self { high: u16::MAX, probe: 0, probe_end: SeqNum::new(0) }
+        /// Section 7.2: "The initial value for search_high SHOULD be the largest possible packet", unless an earlier connection
+        /// has learnt better.
+        pub(in crate::socket) const fn new(high: u16) -> Self {
+            Self { high, probe: 0, probe_end: SeqNum::new(0) }
         }
     }
 

@@ -16,8 +16,7 @@ impl Core {
     /// A connection to be opened: what its SYN may carry.
     pub(super) fn offer(&self, now: Instant, opening: Opening) -> Opening {
         let (policy, peer) = (&self.config.profile.fast_open, opening.tuple.remote.addr);
-        let most = opening.own_mss.min(self.path_mss(now, &opening.tuple));
-        let offer = self.peers.offer(now, peer, most, policy).filter(|_| opening.options.fast_open);
+        let offer = self.peers.offer(now, peer, opening.path_mss, policy).filter(|_| opening.options.fast_open);
         Opening { fast: offer.map(Part::of_client).unwrap_or_default(), ..opening }
     }
 
@@ -81,7 +80,7 @@ impl<S: Storage> Stack<S> {
     pub fn syn_room(&mut self, now: Instant, remote: Endpoint, options: &SocketOptions) -> u16 {
         let (core, _) = self.parts();
         let local = Endpoint::new(remote.addr, 0);
-        let opening = core.opening(&Tuple::new(local, remote), fullpipe_units::SeqNum::new(0), *options);
+        let opening = core.opening(now, &Tuple::new(local, remote), fullpipe_units::SeqNum::new(0), *options);
         core.offer(now, opening).fast.room()
     }
 

@@ -104,15 +104,19 @@ impl Core {
     }
 
     /// The data of a segment without options that makes an IP packet of `mtu` bytes.
-    pub(super) fn mss_within(tuple: &Tuple, mtu: u16) -> u16 {
+    fn mss_within(tuple: &Tuple, mtu: u16) -> u16 {
         let headers = if ip::is_v6(tuple.remote.addr) { 60 } else { 40 };
         mtu.saturating_sub(headers + tuple.between() as u16).max(64)
     }
 
-    pub(super) fn opening(&self, tuple: &Tuple, iss: SeqNum, options: SocketOptions) -> Opening {
+    pub(super) fn opening(&self, now: Instant, tuple: &Tuple, iss: SeqNum, options: SocketOptions) -> Opening {
         let ts_offset = hash::of_tuple(self.config.key, Use::TimestampOffset, tuple, 0) as u32;
         let own_mss = self.own_mss(tuple).min(options.max_segment.max(64));
-        Opening { tuple: *tuple, iss, ts_offset, own_mss, options, fast: Part::default() }
+        let (path_mss, path_learnt_at) = match self.paths.find(now, tuple.remote.addr) {
+            Some(path) => (Self::mss_within(tuple, path.mtu).min(own_mss), path.learnt_at),
+            None => (own_mss, now),
+        };
+        Opening { tuple: *tuple, iss, ts_offset, own_mss, path_mss, path_learnt_at, options, fast: Part::default() }
     }
 
     pub(super) fn connect(
@@ -141,10 +145,10 @@ impl Core {
             None => self.ephemeral(parts, addr, remote, &options).ok_or(OpenError::NoPort)?,
         };
         let iss = SeqNum::new(hash::initial_sequence(self.config.key, now, &tuple));
-        let opening = self.opening(&tuple, iss, options);
+        let opening = self.opening(now, &tuple, iss, options);
         #[cfg(feature = "fast-open")]
         let opening = self.offer(now, opening);
-        let socket = self.on_known_path(now, Socket::connect(&self.context(now, &mut parts.pool), &opening));
+        let socket = Socket::connect(&self.context(now, &mut parts.pool), &opening);
         let hash = self.hash(&tuple);
         let at = parts.table.take(Role::Connection(socket)).ok_or(OpenError::NoEntry)?;
         parts.table.link(at, hash);

@@ -4,7 +4,7 @@ use core::net::IpAddr;
 
 use fullpipe_units::{Instant, SeqNum};
 
-use super::{Core, Parts, output::MAX_HEADERS};
+use super::{Core, Parts, output::MAX_HEADERS, paths::Path};
 #[cfg(feature = "platforms")]
 use crate::wire::udp;
 use crate::{
@@ -256,7 +256,8 @@ impl Core {
             let on_icmp =
                 |socket: &mut Socket, cx: &mut Context<'_, '_>| socket.on_icmp(cx, error.reason, error.seq, overhead);
             if let Some(size) = self.on_socket(now, parts, at, on_icmp).flatten() {
-                self.note_path(now, parts, at, size, overhead);
+                let mtu = u16::try_from(u32::from(size) + overhead).unwrap_or(u16::MAX);
+                self.paths.note(Path { addr: error.dst, mtu, learnt_at: now });
             }
         }
     }

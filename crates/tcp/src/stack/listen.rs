@@ -81,11 +81,11 @@ impl Core {
             Some(last) => last + 0x2_0000,
             None => SeqNum::new(hash::initial_sequence(self.config.key, now, tuple)),
         };
-        let opening = self.opening(tuple, iss, options);
+        let opening = self.opening(now, tuple, iss, options);
         #[cfg(feature = "fast-open")]
         let opening = self.grant(opening, segment);
         let mut cx = self.context(now, &mut parts.pool);
-        let socket = self.on_known_path(now, Socket::accept(&cx, &opening, segment)).open_early(&mut cx, segment);
+        let socket = Socket::accept(&cx, &opening, segment).open_early(&mut cx, segment);
         self.add(parts, at, socket);
     }
 
@@ -162,9 +162,9 @@ impl Core {
             payload: &[],
             ..*segment
         };
-        let opening = self.opening(tuple, iss, options);
+        let opening = self.opening(now, tuple, iss, options);
         let mut cx = self.context(now, &mut parts.pool);
-        let mut socket = self.on_known_path(now, Socket::from_cookie(&cx, &opening, &syn));
+        let mut socket = Socket::from_cookie(&cx, &opening, &syn);
         let reply = socket.on_segment(&mut cx, segment, ip::Ecn::NotEct);
         debug_assert_eq!(reply, Reply::None);
         self.add(parts, at, socket);

@@ -4,20 +4,17 @@ use core::net::IpAddr;
 
 use fullpipe_units::Instant;
 
-use super::{Core, Parts};
-use crate::socket::Socket;
-
-/// Peers whose paths are remembered; the one that was learnt longest ago makes room. Nobody, where nothing is known of paths but
-/// what each connection learns.
-const PATHS: usize = if cfg!(feature = "path-search") { 8 } else { 0 };
+/// Peers whose paths are remembered; the one that was learnt longest ago makes room. On a device without a heap, nobody: there each
+/// connection learns for itself.
+const PATHS: usize = if cfg!(feature = "alloc") { 8 } else { 0 };
 
 /// A path that takes less than the device.
 #[derive(Clone, Copy, Debug)]
-struct Path {
-    addr: IpAddr,
+pub(super) struct Path {
+    pub(super) addr: IpAddr,
     /// The largest IP packet.
-    mtu: u16,
-    learnt_at: Instant,
+    pub(super) mtu: u16,
+    pub(super) learnt_at: Instant,
 }
 
 impl Path {
@@ -37,45 +34,22 @@ impl Paths {
         Self([None; PATHS])
     }
 
-    fn find(&self, now: Instant, addr: IpAddr) -> Option<&Path> {
+    pub(super) fn find(&self, now: Instant, addr: IpAddr) -> Option<&Path> {
         self.0.iter().flatten().find(|path| path.addr == addr && path.is_known(now))
     }
 
-    fn note(&mut self, path: Path) {
-        let own = self.0.iter().position(|known| known.is_some_and(|known| known.addr == path.addr));
-        let age = |at: &usize| self.0[*at].map_or(0, |known| 1 + known.learnt_at.as_nanos());
-        let at = own.or_else(|| (0..PATHS).min_by_key(age)).unwrap_or(0);
-        if let Some(place) = self.0.get_mut(at) {
+    pub(super) fn note(&mut self, path: Path) {
+        let age = |known: &&mut Option<Path>| match known {
+            Some(known) if known.addr != path.addr => known.learnt_at.as_nanos(),
+            _ => 0,
+        };
+        if let Some(place) = self.0.iter_mut().min_by_key(age) {
             *place = Some(path);
         }
     }
 }
 
-impl Core {
-    /// ICMP has lowered the segment size of the connection in entry `at` to `size`, with `overhead` of headers.
-    pub(super) fn note_path(&mut self, now: Instant, parts: &mut Parts<'_>, at: u16, size: u16, overhead: u32) {
-        let Some(addr) = parts.table.socket(at).map(|socket| socket.tuple.remote.addr) else { return };
-        let mtu = u16::try_from(u32::from(size) + overhead).unwrap_or(u16::MAX);
-        self.paths.note(Path { addr, mtu, learnt_at: now });
-    }
-
-    /// A new connection, told what is known of its path.
-    pub(super) fn on_known_path(&self, now: Instant, mut socket: Socket) -> Socket {
-        if let Some(path) = self.paths.find(now, socket.tuple.remote.addr) {
-            socket.begin_at(Self::mss_within(&socket.tuple, path.mtu), path.learnt_at);
-        }
-        socket
-    }
-
-    /// The largest segment of a connection to be opened, by its path.
-    #[cfg(feature = "fast-open")]
-    pub(super) fn path_mss(&self, now: Instant, tuple: &crate::socket::Tuple) -> u16 {
-        let path = self.paths.find(now, tuple.remote.addr);
-        path.map_or(u16::MAX, |path| Self::mss_within(tuple, path.mtu))
-    }
-}
-
-#[cfg(all(test, feature = "path-search"))]
+#[cfg(all(test, feature = "alloc"))]
 mod tests {
     use super::*;
 
@@ -84,14 +58,14 @@ mod tests {
         let at = |seconds: u64| Instant::from_nanos(seconds * 1_000_000_000);
         let addr = |last: u8| IpAddr::from([192, 0, 2, last]);
         let mut paths = Paths::new();
-        for last in 0..9 {
+        for last in 1..10 {
             paths.note(Path { addr: addr(last), mtu: 1_280, learnt_at: at(last.into()) });
         }
-        assert!(paths.find(at(9), addr(0)).is_none());
-        assert!((1..9).all(|last| paths.find(at(9), addr(last)).is_some()));
-        paths.note(Path { addr: addr(1), mtu: 1_006, learnt_at: at(9) });
-        assert_eq!(paths.find(at(608), addr(1)).map(|path| path.mtu), Some(1_006));
-        assert!(paths.find(at(608), addr(7)).is_none());
-        assert!(paths.find(at(609), addr(1)).is_none());
+        assert!(paths.find(at(10), addr(1)).is_none());
+        assert!((2..10).all(|last| paths.find(at(10), addr(last)).is_some()));
+        paths.note(Path { addr: addr(2), mtu: 1_006, learnt_at: at(10) });
+        assert_eq!(paths.find(at(609), addr(2)).map(|path| path.mtu), Some(1_006));
+        assert!(paths.find(at(609), addr(8)).is_none());
+        assert!(paths.find(at(610), addr(2)).is_none());
     }
 }
