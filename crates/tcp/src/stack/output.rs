@@ -5,6 +5,8 @@ use core::net::IpAddr;
 use fullpipe_units::Instant;
 
 use super::{Core, Parts, table::NIL};
+#[cfg(feature = "platforms")]
+use crate::socket::takes_short_ways;
 use crate::{
     pool::{Run, SharedPool, Slices},
     socket::{Outgoing, Tuple},
@@ -98,7 +100,7 @@ impl Core {
         make: &mut impl FnMut(&mut Self, Next<'_>) -> Option<R>,
     ) -> Option<R> {
         let mut out = None;
-        loop {
+        let made = loop {
             let mut cx = self.context(now, &mut parts.pool);
             let socket = parts.table.socket(at)?;
             if socket.tuple.udp_port().is_some() {
@@ -106,18 +108,14 @@ impl Core {
                 cx.burst = 0;
             }
             #[cfg(feature = "platforms")]
-            let follows = cx.burst == 0 && out.as_mut().is_some_and(|out| socket.poll_next(&mut cx, out));
+            let follows =
+                takes_short_ways() && cx.burst == 0 && out.as_mut().is_some_and(|out| socket.poll_next(&mut cx, out));
             #[cfg(not(feature = "platforms"))]
             let follows = false;
             if !follows {
                 out = socket.poll_transmit(&mut cx);
             }
-            let Some(out) = &mut out else {
-                let due = socket.next_timeout();
-                parts.table.schedule(at, due);
-                self.free_if_done(now, parts, at);
-                return None;
-            };
+            let Some(out) = &mut out else { break None };
             #[cfg(feature = "fast-open")]
             self.add_cookie(now, parts, at, out);
             self.counts.note(|counts| counts.packets_out += 1);
@@ -125,15 +123,19 @@ impl Core {
             let made = make(self, Next::Segment(out, &socket.tuple));
             let rests = socket.is_at_rest();
             if made.is_some() || rests || parts.table.heads.has_ready() {
-                let due = parts.table.socket(at)?.next_timeout();
-                parts.table.schedule(at, due);
                 if !rests {
                     // To the back of the line: the others send in between.
                     parts.table.make_ready(at);
                 }
-                return made;
+                break made;
             }
+        };
+        let due = parts.table.socket(at)?.next_timeout();
+        parts.table.schedule(at, due);
+        if out.is_none() {
+            self.free_if_done(now, parts, at);
         }
+        made
     }
 
     /// Puts headers around a segment.
