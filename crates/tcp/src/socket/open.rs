@@ -71,7 +71,8 @@ impl Socket {
             peer_mss: own_mss,
             own_mss,
             path_mss,
-            path_learnt_at: Millis::new(path_learnt_at),
+            // A stack without a heap knows no path before: what is known already isn't reckoned again.
+            path_learnt_at: if cfg!(feature = "alloc") { Millis::new(path_learnt_at) } else { now },
             #[cfg(feature = "path-search")]
             path_pause_s: 0,
             #[cfg(feature = "path-search")]
