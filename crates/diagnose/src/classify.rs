@@ -407,7 +407,7 @@ impl<'a> Case<'a> {
             match (lost, self.is_growing(&held)) {
                 (true, _) => by_loss,
                 (false, true) => NetworkCause::Opening,
-                (false, false) => NetworkCause::Unknown,
+                (false, false) => self.end_cause(holdings, opened, &held).unwrap_or(NetworkCause::Unknown),
             }
         } else if self.is_model_based()
             || !(self.is_steady(&held) && self.path.delivered_evenly(&held)) && self.is_beyond_loss(&held, rate)

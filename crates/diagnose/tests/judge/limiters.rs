@@ -356,6 +356,10 @@ fn a_sender_that_stays_below_its_window_between_the_times_that_it_is_used_up_is_
         // Where a queue shows whenever more is sent, the path is what holds it at that rate.
         let queueing = diagnose(&below_its_window(control, 50_000, 0.25));
         assert_eq!(queueing.limiter, Limiter::Path, "{control:?}: {}", report(&queueing));
+        // That the path is known to carry more changes nothing (64,512 B at 1 Gbit/s and 1 ms had read as a congestion window).
+        let known = Transfer { path_rate: World::exact(100e6), ..below_its_window(control, 40_600, 0.25) };
+        let known = diagnose(&known);
+        assert_eq!(known.limiter, Limiter::ReceiveWindow, "{control:?}: {}", report(&known));
     }
 }
 
