@@ -6,6 +6,7 @@
 use crate::{
     Transfer,
     loss::Losses,
+    packets::Answers,
     path::Path,
     stats, thresholds,
     timeline::{Interval, Timeline},
@@ -20,7 +21,10 @@ pub(crate) fn rate(transfer: &Transfer, timeline: &Timeline, path: &Path, losses
     // A bucket drops all that is above its rate until the sender hears of it, where chance takes one.
     let in_bursts = losses.retransmits >= thresholds::POLICED_LEAST
         && losses.retransmits >= thresholds::POLICED_BURST_SEGMENTS * losses.episodes as f64;
-    if !in_bursts {
+    // What comes late is repeated in bursts, too; and while a sender waits to be asked, a bucket fills up again: what gets through then is
+    // no rate of it.
+    let waits = Answers::new(timeline).is_some_and(Answers::is_much);
+    if !in_bursts || waits || losses.are_reordering() {
         return None;
     }
     // A sender hears of losses a round trip later, and repeats what was lost meanwhile: where that comes in batches, only what gets

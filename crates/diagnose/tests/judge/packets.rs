@@ -128,6 +128,23 @@ fn losses_at_one_rate_after_a_faster_beginning_and_without_a_queue_are_a_policer
 }
 
 #[test]
+fn what_comes_late_or_waits_to_be_asked_is_not_a_policers() {
+    let mut late = transfer(&policed());
+    for sample in &mut late.sender_samples {
+        sample.dsacks = sample.retransmits.and_then(|count| u32::try_from(count).ok());
+    }
+    assert_ne!(diagnose(&late).detail, Some(Detail::Policed));
+    // Two half round trips of eight without data, and then the next request is there: the bucket fills up meanwhile.
+    let mut asked = transfer(&policed());
+    for (number, sample) in asked.sender_samples.iter_mut().enumerate() {
+        let Some(packets) = sample.packets.as_mut().filter(|_| number % 8 < 2) else { continue };
+        packets.dry_us = Micros::new(STEP_US);
+        packets.asked = u32::from(number % 8 == 0);
+    }
+    assert_ne!(diagnose(&asked).detail, Some(Detail::Policed));
+}
+
+#[test]
 fn a_policed_sender_that_is_slow_for_a_while_after_its_losses_is_policed_all_the_same() {
     let mut steps = policed();
     steps.extend(repeat(losing(40, 6), 3));
