@@ -30,8 +30,8 @@ const RECORDED: &[(&str, Limiter, Option<Detail>)] = &[
 const AT_THE_SENDER: &[(&str, Limiter, Option<Detail>)] = &[
     ("10m-100ms-cubic-black-hole-a", Limiter::SegmentSize, Some(Detail::MtuBlackHole)),
     ("50m-40ms-cubic-tail-loss-a", Limiter::CongestionWindow, Some(Detail::TailLoss)),
-    // BBR's last two segments of twenty are lost, and it asks for them.
-    ("strangers/tail-loss-probed-a", Limiter::CongestionWindow, Some(Detail::TailLoss)),
+    // BBR's last two segments of twenty are lost, and it asks for them; losing them takes more time than asking.
+    ("strangers/tail-loss-probed-a", Limiter::CongestionWindow, Some(Detail::Loss)),
     // 60 KB each 220 ms over 89 ms, without the handshake: what waits is the application and no way to it.
     ("strangers/frames-from-the-middle-a", Limiter::Application, Some(Detail::Idle)),
     // Reno sends to lwIP in bursts with pauses, in which a bucket of 48 KB fills up again.
@@ -74,6 +74,8 @@ const STRANGERS: &[(&str, Limiter, Option<Detail>)] = &[
 
 /// What was recorded at the receiver alone.
 const AT_THE_RECEIVER: &[(&str, Limiter, Option<Detail>)] = &[
+    // 100 KB each 100 ms over 49 ms: everything has been acknowledged for a good part of the time.
+    ("strangers/shell-writes-b", Limiter::Application, None),
     // lwIP's buffer of 48 KB, written in pieces of 24 KB: a third leaves long after any acknowledgement.
     ("strangers/lwip-send-buffer-b", Limiter::SendBuffer, Some(Detail::BufferCap)),
 ];

@@ -52,6 +52,7 @@ pub(crate) struct Case<'a> {
     pub(crate) is_timed: bool,
     pub(crate) is_one_write: bool,
     is_unprompted: bool,
+    is_emptied: bool,
     /// Whether acknowledgements wait until the receiver's application has read.
     is_read_late: bool,
 }
@@ -70,6 +71,7 @@ impl<'a> Case<'a> {
             is_timed: packets::is_timed(transfer, &timeline),
             is_one_write: packets::is_one_write_each_trip(transfer, &timeline),
             is_unprompted: packets::is_unprompted(&timeline),
+            is_emptied: packets::is_emptied(&timeline),
             is_read_late: windows::is_read_late(&timeline, &offer, &losses, path.base_rtt),
             path,
             losses,
@@ -160,7 +162,7 @@ impl<'a> Case<'a> {
                 (Holding::Network, Some(Level::Writes)) => Holding::Supply { idle: false },
                 (holding, _) => holding,
             };
-            if (self.is_credited || self.is_timed) && *holding == Holding::SendBuffer {
+            if (self.is_credited || self.is_timed || self.is_emptied) && *holding == Holding::SendBuffer {
                 *holding = Holding::Supply { idle: false };
             }
         }

@@ -271,6 +271,13 @@ pub(crate) fn is_credited(timeline: &Timeline) -> bool {
         && share >= thresholds::CREDITED_BY_CHANCE * chance
 }
 
+/// Everything had been acknowledged for a good part of the time: a buffer that is full is never empty, and one write that fills it
+/// follows the acknowledgement that emptied it at once. Beside the receiver, where a sender's pauses don't show otherwise.
+pub(crate) fn is_emptied(timeline: &Timeline) -> bool {
+    let idle = timeline.intervals.iter().map(|i| part(i, |packets| packets.idle_us.get()) * i.len()).sum::<f64>();
+    idle >= thresholds::EMPTIED * timeline.span_us && !Pauses::from_intervals(&timeline.intervals).are_shown()
+}
+
 /// Everything had been acknowledged at some moment of every fourth interval.
 pub(crate) fn is_often_empty(intervals: &[&Interval]) -> bool {
     intervals.iter().filter(|i| part(i, |packets| packets.idle_us.get()) > 0.0).count() * 4 >= intervals.len()

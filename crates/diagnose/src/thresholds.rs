@@ -468,3 +468,6 @@ pub(crate) const READ_AT_ONCE: f64 = 0.25;
 /// ... and where most are, this factor and so much time are late enough: no queue lets a receiver acknowledge so, and cards that merge
 /// segments do so at rates at which the whole window takes less time.
 pub(crate) const READ_LATE_WHOLE: (f64, f64) = (1.05, 3_000.0);
+
+/// A sender with nothing in flight for this part of the time has an application that writes no more meanwhile.
+pub(crate) const EMPTIED: f64 = 0.2;

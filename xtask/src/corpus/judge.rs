@@ -110,7 +110,8 @@ impl Diagnosis {
         };
         match () {
             () if is_allowed(&self.limiter, self.detail.as_ref()) => Answer::Right,
-            () if self.or.iter().any(|other| is_allowed(&other.limiter, other.detail.as_ref())) => Answer::Second,
+            // A second verdict names no detail.
+            () if self.or.iter().any(|other| allowed.iter().any(|one| one.limiter == other.limiter)) => Answer::Second,
             () => Answer::Wrong,
         }
     }
