@@ -47,7 +47,7 @@ pub(crate) struct Case<'a> {
     /// What requests and answers cost, where the transfer consists of them.
     pub(crate) answers: Option<packets::Answers>,
     /// As packets tell of the whole transfer ([`packets::is_credited`], [`packets::is_timed`],
-    /// [`packets::is_one_write_each_trip`], [`packets::is_unprompted`]).
+    /// [`packets::is_one_write_each_trip`], [`packets::is_unprompted`], [`packets::is_emptied`]).
     pub(crate) is_credited: bool,
     pub(crate) is_timed: bool,
     pub(crate) is_one_write: bool,
@@ -64,9 +64,10 @@ impl<'a> Case<'a> {
         let path = Path::new(transfer, &timeline, others);
         let losses = Losses::new(transfer, &timeline);
         let offer = Offer::new(transfer, &timeline);
+        let answers = packets::Answers::new(&timeline);
         Self {
-            policed: policer::rate(transfer, &timeline, &path, &losses),
-            answers: packets::Answers::new(&timeline),
+            policed: policer::rate(transfer, &timeline, &path, &losses, answers),
+            answers,
             is_credited: packets::is_credited(&timeline),
             is_timed: packets::is_timed(transfer, &timeline),
             is_one_write: packets::is_one_write_each_trip(transfer, &timeline),

@@ -274,7 +274,7 @@ pub(crate) fn is_credited(timeline: &Timeline) -> bool {
 /// Everything had been acknowledged for a good part of the time: a buffer that is full is never empty, and one write that fills it
 /// follows the acknowledgement that emptied it at once. Beside the receiver, where a sender's pauses don't show otherwise.
 pub(crate) fn is_emptied(timeline: &Timeline) -> bool {
-    let idle = timeline.intervals.iter().map(|i| part(i, |packets| packets.idle_us.get()) * i.len()).sum::<f64>();
+    let idle = time_of(timeline, |packets| packets.idle_us.get());
     idle >= thresholds::EMPTIED * timeline.span_us && !Pauses::from_intervals(&timeline.intervals).are_shown()
 }
 
@@ -331,8 +331,7 @@ pub(crate) fn is_asked(interval: &Interval) -> bool {
 
 /// That was most of the transfer's time.
 pub(crate) fn is_mostly_asked(timeline: &Timeline) -> bool {
-    let time: f64 = timeline.intervals.iter().map(|i| part(i, |packets| packets.asked_us.get()) * i.len()).sum();
-    time >= thresholds::MOST_OF_INTERVAL * timeline.span_us
+    time_of(timeline, |packets| packets.asked_us.get()) >= thresholds::MOST_OF_INTERVAL * timeline.span_us
 }
 
 /// The mean of what one acknowledgement acknowledges that makes room; where only counters tell, of what any does.
@@ -358,7 +357,7 @@ impl Answers {
     pub(crate) fn new(timeline: &Timeline) -> Option<Self> {
         let asked = asked(timeline);
         let base = timeline.base_rtt.filter(|_| asked >= thresholds::LEAST_EXCHANGES)?;
-        let dry = timeline.intervals.iter().map(|i| part(i, |packets| packets.dry_us.get()) * i.len()).sum::<f64>();
+        let dry = time_of(timeline, |packets| packets.dry_us.get());
         let span = timeline.span_us.max(1.0);
         Some(Self { dry: dry / span, waited: (asked as f64 * base / span).min(1.0) })
     }
@@ -460,6 +459,11 @@ pub(crate) fn ack_delay_count(timeline: &Timeline) -> u64 {
 /// The most that was in flight.
 pub(crate) fn peak(interval: &Interval) -> Option<f64> {
     interval.at.packets.map(|packets| packets.peak.get() as f64)
+}
+
+/// A time that packets tell, summed over all intervals, in microseconds.
+fn time_of(timeline: &Timeline, time: impl Fn(&PacketSample) -> u64) -> f64 {
+    timeline.intervals.iter().map(|i| part(i, &time) * i.len()).sum()
 }
 
 fn part(interval: &Interval, time: impl Fn(&PacketSample) -> u64) -> f64 {

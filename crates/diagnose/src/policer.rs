@@ -15,7 +15,13 @@ use crate::{
 
 /// The rate at which the bucket fills, in bit/s, where there is one. Inferred from packets only: elsewhere when something was
 /// lost isn't known.
-pub(crate) fn rate(transfer: &Transfer, timeline: &Timeline, path: &Path, losses: &Losses) -> Option<f64> {
+pub(crate) fn rate(
+    transfer: &Transfer,
+    timeline: &Timeline,
+    path: &Path,
+    losses: &Losses,
+    answers: Option<Answers>,
+) -> Option<f64> {
     let drops = transfer.drops.as_ref()?;
     let base = timeline.base_rtt?;
     // A bucket drops all that is above its rate until the sender hears of it, where chance takes one.
@@ -23,7 +29,7 @@ pub(crate) fn rate(transfer: &Transfer, timeline: &Timeline, path: &Path, losses
         && losses.retransmits >= thresholds::POLICED_BURST_SEGMENTS * losses.episodes as f64;
     // What comes late is repeated in bursts, too; and while a sender waits to be asked, a bucket fills up again: what gets through then is
     // no rate of it.
-    let waits = Answers::new(timeline).is_some_and(Answers::is_much);
+    let waits = answers.is_some_and(Answers::is_much);
     if !in_bursts || waits || losses.are_reordering() {
         return None;
     }

@@ -462,10 +462,10 @@ pub(crate) const KNOWN_PART: f64 = 0.25;
 /// What comes so much later than the path takes waited for the application to read: more than a host is busy otherwise, in microseconds ...
 pub(crate) const READ_LATE_US: f64 = 5_000.0;
 
-/// An acknowledgement of this part of the window is of more than two segments ...
+/// A receiver that acknowledges so much of its window at once doesn't acknowledge every second full segment (RFC 5681, section 4.2) ...
 pub(crate) const READ_AT_ONCE: f64 = 0.25;
 
-/// ... and where most are, this factor and so much time are late enough: no queue lets a receiver acknowledge so, and cards that merge
+/// ... and then this factor and so much time are late enough: no queue lets a receiver acknowledge so, and cards that merge
 /// segments do so at rates at which the whole window takes less time.
 pub(crate) const READ_LATE_WHOLE: (f64, f64) = (1.05, 3_000.0);
 

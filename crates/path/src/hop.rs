@@ -85,7 +85,8 @@ impl<T: Clone> Hop<T> {
     /// The hop with a stage for each thing that it does, unless `pipe` does it all.
     fn in_stages(spec: &HopSpec, place: Place, pipe: Option<Pipe<T>>) -> Self {
         let stream = |name| Random::seed_of(place.seed, name);
-        let link = spec.rate.filter(|_| pipe.is_none()).map(|rate| {
+        let is_in_stages = pipe.is_none();
+        let link = spec.rate.filter(|_| is_in_stages).map(|rate| {
             let limit = limit(spec, place.rtt, place.mtu);
             let queue = Queue::new(limit, spec.queue.discipline, stream("red"));
             let link = match &spec.trace {
@@ -107,7 +108,7 @@ impl<T: Clone> Hop<T> {
             aggregator: spec.aggregate.map(Aggregator::new),
             link,
             exit: Exit {
-                loss: spec.loss.map(|loss| LossProcess::new(loss, stream("loss"))),
+                loss: spec.loss.filter(|_| is_in_stages).map(|loss| LossProcess::new(loss, stream("loss"))),
                 duplicate: (spec.duplicate > 0.0).then(|| (spec.duplicate, Random::new(stream("duplicate")))),
                 wire: DelayLine::new(
                     spec.delay,

@@ -75,7 +75,7 @@ prop_compose! {
         (in_flight, not_sent, offered_window, cwnd, ssthresh) in (bytes(), bytes(), bytes(), bytes(), bytes()),
         (rtt_us, min_rtt_us, busy_us, rwnd_limited_us, sndbuf_limited_us) in
             (micros(), micros(), micros(), micros(), micros()),
-        (retransmits, timeouts, dsacks) in (count(), count(), some(any::<u32>())),
+        (retransmits, timeouts, dsacks, heard) in (count(), count(), some(any::<u32>()), some(any::<u32>())),
         (delivery_rate_bps, pacing_rate_bps, send_buffer, send_queued) in (rate(), rate(), bytes(), bytes()),
         state in some(0..3usize),
         packets in some(packets()),
@@ -84,7 +84,7 @@ prop_compose! {
         SenderSample {
             at_us: Micros::new(at), acked: Bytes::new(acked), mss, in_flight, not_sent, offered_window, cwnd, ssthresh,
             rtt_us, min_rtt_us, busy_us, rwnd_limited_us, sndbuf_limited_us, retransmits, timeouts, dsacks,
-            delivery_rate_bps, pacing_rate_bps, send_buffer, send_queued,
+            heard, delivery_rate_bps, pacing_rate_bps, send_buffer, send_queued,
             congestion_state: state.map(|index| states[index]),
             packets,
             ..SenderSample::default()

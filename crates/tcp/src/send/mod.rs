@@ -399,23 +399,13 @@ impl Sender {
         if id == NONE || self.held_sent() >= self.unacknowledged_budget || mss > pool.buffer_size() as u32 {
             return None;
         }
-        let tail = self.tx_tail;
         let slot = pool.slot_mut(id);
         if slot.sent > 0 || u32::from(slot.end) != mss || slot.mark.has(Mark::LOST) || slot.mark.has(Mark::LISTED) {
             return None;
         }
         (slot.sent, slot.resent, slot.sent_at) = (slot.end, slot.end, now);
         let (seq, push, next) = (slot.seq, slot.mark.has(Mark::PUSH), slot.next);
-        if cfg!(feature = "sack") {
-            slot.mark.set(Mark::LISTED);
-            (slot.tx_prev, slot.tx_next) = (tail, NONE);
-            if tail == NONE {
-                self.tx_head = id;
-            } else {
-                pool.slot_mut(tail).tx_next = id;
-            }
-            self.tx_tail = id;
-        }
+        self.list_last(pool, id);
         self.unsent = next;
         self.waiting -= 1;
         self.nxt += mss;
@@ -493,10 +483,18 @@ impl Sender {
     /// Only RACK asks for the order of transmission.
     #[inline]
     fn list_as_latest(&mut self, pool: &mut Pool<'_>, id: BufferId) {
+        if cfg!(feature = "sack") {
+            self.unlist(pool, id);
+            self.list_last(pool, id);
+        }
+    }
+
+    /// The same for a buffer that is not listed.
+    #[inline]
+    fn list_last(&mut self, pool: &mut Pool<'_>, id: BufferId) {
         if !cfg!(feature = "sack") {
             return;
         }
-        self.unlist(pool, id);
         let tail = self.tx_tail;
         let slot = pool.slot_mut(id);
         slot.mark.set(Mark::LISTED);

@@ -71,7 +71,7 @@ impl Socket {
             peer_mss: own_mss,
             own_mss,
             path_mss,
-            // A stack without a heap knows no path before: what is known already isn't reckoned again.
+            // Without a heap no path is remembered (`stack::paths`): a second conversion of `now` would only cost flash.
             path_learnt_at: if cfg!(feature = "alloc") { Millis::new(path_learnt_at) } else { now },
             #[cfg(feature = "path-search")]
             path_pause_s: 0,
