@@ -11,7 +11,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, ValueEnum};
 use xshell::{Shell, cmd};
 
@@ -52,9 +52,9 @@ pub(crate) struct Corpus {
     /// to have limited it. Prints the confusion and the seeds that fail.
     #[arg(long, value_name = "N", conflicts_with_all = ["only", "part", "keep", "with"])]
     sim: Option<u64>,
-    /// `--sim`: the first seed; every transfer has its own. `--part drawn`: the seed of all.
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
+    /// `--sim`: the first seed; every transfer has its own. `--part drawn`: the seed of all. 1 where none is given.
+    #[arg(long)]
+    seed: Option<u64>,
     /// Judge with this `fullpipe` instead of building one.
     #[arg(long, value_name = "FILE")]
     with: Option<PathBuf>,
@@ -78,13 +78,24 @@ impl Part {
     }
 }
 
+impl Corpus {
+    fn seed(&self) -> Result<u64> {
+        ensure!(
+            self.seed.is_none() || self.sim.is_some() || self.part == Some(Part::Drawn),
+            "`--seed` is for `--sim` and `--part drawn`: the figures of the others are fixed"
+        );
+        Ok(self.seed.unwrap_or(1))
+    }
+}
+
 /// Below this part of right verdicts, and of vantages that agree, it fails.
 const AIM: f64 = 0.98;
 
 /// Makes, judges, compares.
 pub(crate) fn run(shell: &Shell, corpus: &Corpus) -> Result<()> {
+    let seed = corpus.seed()?;
     if let Some(count) = corpus.sim {
-        let [count, seed, jobs] = [count, corpus.seed, corpus.jobs as u64].map(|number| number.to_string());
+        let [count, seed, jobs] = [count, seed, corpus.jobs as u64].map(|number| number.to_string());
         let dir = &corpus.dir;
         cmd!(
             shell,
@@ -134,13 +145,13 @@ fn make(shell: &Shell, corpus: &Corpus, dir: &Path, program: &Path) -> Result<bo
         setup::programs(shell);
     }
     let jobs = corpus.jobs.to_string();
-    let seed = corpus.seed.to_string();
+    let seed = corpus.seed.map(|seed| seed.to_string());
     let most = corpus.most.map(|most| most.to_string());
     let named = [
         ("--jobs", Some(&*jobs)),
         ("--only", corpus.only.as_deref()),
         ("--part", corpus.part.map(Part::as_str)),
-        ("--seed", Some(&*seed)),
+        ("--seed", seed.as_deref()),
         ("--most", most.as_deref()),
         ("--family", corpus.family.as_deref()),
     ];
@@ -155,4 +166,30 @@ pub(crate) fn build(shell: &Shell) -> Result<PathBuf> {
     cmd!(shell, "cargo build --release --locked --quiet --package fullpipe").run()?;
     let metadata = cargo_metadata::MetadataCommand::new().current_dir(shell.current_dir()).no_deps().exec()?;
     Ok(metadata.target_directory.join("release/fullpipe").into())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        corpus: Corpus,
+    }
+
+    #[test]
+    fn a_seed_is_refused_where_nothing_is_drawn() {
+        let seed = |words: &[&str]| {
+            let line = Line::try_parse_from([&["corpus"], words].concat()).unwrap();
+            line.corpus.seed().ok()
+        };
+        assert_eq!(seed(&["dir"]), Some(1));
+        assert_eq!(seed(&["--sim", "9", "--seed", "7"]), Some(7));
+        assert_eq!(seed(&["dir", "--part", "drawn", "--seed", "7"]), Some(7));
+        assert_eq!(seed(&["dir", "--seed", "7"]), None);
+        assert_eq!(seed(&["dir", "--part", "held", "--seed", "7"]), None);
+    }
 }
