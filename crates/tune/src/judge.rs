@@ -119,6 +119,12 @@ impl Direction {
         median_rate(&self.transfers).unwrap_or_else(|| self.compared_rate())
     }
 
+    /// What the path was seen to carry: apart from this measurement, else in it.
+    pub(crate) fn path_rate(&self) -> PathRate {
+        let apart = self.transfers.iter().find_map(|transfer| transfer.path_rate);
+        apart.unwrap_or_else(|| PathRate { rate_bps: self.carried(), lower_bound: false })
+    }
+
     /// Judges again, knowing what the path carries.
     pub(crate) fn judge_with(&mut self, path_rate: PathRate) {
         for transfer in &mut self.transfers {

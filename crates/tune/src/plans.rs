@@ -36,6 +36,46 @@ impl Default for PlanOptions {
     }
 }
 
+/// A plan, and what each direction alone would have of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Planned {
+    /// For all directions.
+    pub(crate) whole: Plan,
+    /// For each direction alone.
+    pub(crate) of_each: Vec<Plan>,
+    /// What the path was seen to carry, for a direction that something is changed for, is the least that it carries.
+    pub(crate) path_may_carry_more: bool,
+}
+
+impl Planned {
+    /// With what `further` adds, which was planned for the directions `tried` with this plan in force.
+    pub(crate) fn gone_on(&self, tried: &[usize], further: Self) -> Self {
+        let mut of_each = self.of_each.clone();
+        for (&at, plan) in tried.iter().zip(further.of_each) {
+            of_each[at] = gone_on(&of_each[at], plan);
+        }
+        Self { whole: gone_on(&self.whole, further.whole), of_each, path_may_carry_more: further.path_may_carry_more }
+    }
+}
+
+/// Two plans in turn as one: what the second one sets, from what there was before the first.
+fn gone_on(first: &Plan, second: Plan) -> Plan {
+    let same = |a: &Change, b: &Change| a.host == b.host && a.knob == b.knob;
+    let (again, new): (Vec<Change>, Vec<Change>) =
+        second.changes.into_iter().partition(|change| first.changes.iter().any(|before| same(before, change)));
+    let mut changes: Vec<Change> = first.changes.clone();
+    for change in again {
+        for before in changes.iter_mut().filter(|before| same(before, &change)) {
+            let Change { from, undo, reason, .. } = before.clone();
+            *before = Change { from, undo, reason, ..change.clone() };
+        }
+    }
+    changes.extend(new);
+    changes.retain(|change| change.from != change.to);
+    let notes = second.notes.into_iter().filter(|note| !first.notes.contains(note));
+    Plan { changes, notes: first.notes.iter().cloned().chain(notes).collect() }
+}
+
 /// Changes that stand or fall together, and the directions that they are for.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Group {
@@ -63,7 +103,8 @@ pub(crate) fn for_directions(hosts: &[PlannedHost<'_>], directions: &[&Direction
 
 /// Splits a plan into what can be proved apart: a change belongs to each direction whose own plan has it, and
 /// directions that share a change share their fate.
-pub(crate) fn groups(whole: &Plan, of_each: &[Plan]) -> Vec<Group> {
+pub(crate) fn groups(planned: &Planned) -> Vec<Group> {
+    let Planned { whole, of_each, .. } = planned;
     let mut groups: Vec<Group> = Vec::new();
     for change in &whole.changes {
         let has = |plan: &Plan| plan.changes.iter().any(|c| c.host == change.host && c.knob == change.knob);
@@ -84,6 +125,11 @@ pub(crate) fn groups(whole: &Plan, of_each: &[Plan]) -> Vec<Group> {
     groups
 }
 
+/// The directions of all groups, in order.
+pub(crate) fn directions(groups: &[Group]) -> Vec<usize> {
+    groups.iter().flat_map(|group| &group.directions).copied().collect::<BTreeSet<_>>().into_iter().collect()
+}
+
 #[cfg(test)]
 mod tests {
     use fullpipe_knobs::Address;
@@ -98,26 +144,54 @@ mod tests {
         Plan { changes: changes.to_vec(), notes: Vec::new() }
     }
 
+    fn planned(whole: &[Change], of_each: &[&[Change]]) -> Planned {
+        let of_each = of_each.iter().map(|changes| plan_of(changes)).collect();
+        Planned { whole: plan_of(whole), of_each, path_may_carry_more: false }
+    }
+
     #[test]
     fn changes_for_different_directions_are_proved_apart() {
         let (window, buffer) = (change("b", "net.ipv4.tcp_rmem"), change("b", "net.ipv4.tcp_wmem"));
-        let groups = groups(
-            &plan_of(&[window.clone(), buffer.clone()]),
-            &[plan_of(std::slice::from_ref(&window)), plan_of(std::slice::from_ref(&buffer))],
-        );
+        let groups = groups(&planned(
+            &[window.clone(), buffer.clone()],
+            &[std::slice::from_ref(&window), std::slice::from_ref(&buffer)],
+        ));
         assert_eq!(groups.len(), 2);
         assert_eq!(groups[0], Group { directions: [0].into(), changes: vec![window] });
         assert_eq!(groups[1], Group { directions: [1].into(), changes: vec![buffer] });
+        assert_eq!(directions(&groups), [0, 1]);
     }
 
     #[test]
     fn a_change_for_both_directions_binds_them_together() {
         let scaling = change("b", "net.ipv4.tcp_window_scaling");
         let (window, other) = (change("b", "net.ipv4.tcp_rmem"), change("a", "net.ipv4.tcp_rmem"));
-        let groups = groups(
-            &plan_of(&[window.clone(), other.clone(), scaling.clone()]),
-            &[plan_of(&[window.clone(), scaling.clone()]), plan_of(&[other.clone(), scaling.clone()])],
-        );
+        let groups = groups(&planned(
+            &[window.clone(), other.clone(), scaling.clone()],
+            &[&[window.clone(), scaling.clone()], &[other.clone(), scaling.clone()]],
+        ));
         assert_eq!(groups, [Group { directions: [0, 1].into(), changes: vec![window, other, scaling] }]);
+    }
+
+    #[test]
+    fn a_plan_that_is_gone_on_with_goes_from_what_there_was_and_is_undone_to_that() {
+        let set = |knob: &str, from: &str, to: &str| Change {
+            from: Some(from.to_owned()),
+            to: Some(to.to_owned()),
+            undo: format!("set {from}"),
+            ..change("b", knob)
+        };
+        let (window, scaling) = ("net.ipv4.tcp_rmem", "net.ipv4.tcp_window_scaling");
+        let first = [set(window, "1", "2"), set(scaling, "0", "1")];
+        let further = [set(window, "2", "3"), set("net.ipv4.tcp_wmem", "4", "5")];
+        // The second direction alone was tried and measured again.
+        let whole = planned(&first, &[&[], &first]).gone_on(&[1], planned(&further, &[&further]));
+        let expected = [set(window, "1", "3"), first[1].clone(), further[1].clone()];
+        assert_eq!(whole.whole.changes, expected);
+        assert_eq!((whole.of_each[0].changes.len(), &whole.of_each[1].changes[..]), (0, &expected[..]));
+
+        let back = [set(window, "2", "1")];
+        let back = planned(&first, &[&first]).gone_on(&[0], planned(&back, &[&back]));
+        assert_eq!(back.whole.changes, first[1..], "what is as it was is no change");
     }
 }

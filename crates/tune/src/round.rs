@@ -20,7 +20,7 @@ use crate::{
     judge::{self, Names, PROBE_STREAMS},
     meter::{Lengths, Meter},
     outcome::{Difference, Direction, DirectionProof, HostSettings, KeptRun, Outcome, Restored},
-    plans::{self, Group, PlanOptions, PlannedHost},
+    plans::{self, Group, PlanOptions, Planned, PlannedHost},
 };
 
 /// What a round is to do.
@@ -90,6 +90,9 @@ pub(crate) struct Round<'r> {
     pub(crate) cancel: &'r AtomicBool,
 }
 
+/// How often a plan is gone on with, where what it was made for hid what the path carries. Each time a hundred times more can be seen.
+const MOST_PLANS: usize = 3;
+
 /// What is in force of one group: a trial per end that it changes.
 type InForce = Vec<(usize, Trial)>;
 
@@ -103,22 +106,32 @@ impl Round<'_> {
 
         let mut outcome = Outcome { ends: Some([names.client.clone(), names.server.clone()]), ..Outcome::default() };
         for &direction in &self.options.directions.clone() {
-            let judged = self.measure_and_judge(direction, lengths, &names)?;
+            let judged = self.measure_and_judge(direction, "", lengths, &names)?;
             self.observer.on(Event::Judged(&judged));
             outcome.before.push(judged);
         }
 
         let settings = self.settings(&mut outcome)?;
         outcome.hosts = self.named(&settings);
-        let (whole, groups) = self.plan(&outcome.before, &settings);
-        outcome.plan = whole;
+        let mut planned = self.plan(&outcome.before.iter().collect::<Vec<_>>(), &settings);
+        outcome.plan.clone_from(&planned.whole);
         self.observer.on(Event::Planned(&outcome.plan));
         if self.options.goal == RoundGoal::Plan || outcome.plan.changes.is_empty() {
             return Ok(outcome);
         }
-        let groups = self.open_to_change(groups, &mut outcome);
+        let mut groups = self.open_to_change(plans::groups(&planned), &mut outcome);
         if groups.is_empty() || !(self.consent)(&outcome.plan) {
             return Ok(outcome);
+        }
+        for _ in 0..MOST_PLANS {
+            let Some(wider) = self.wider(&planned, &groups, lengths, &names, &mut outcome)? else { break };
+            self.observer.on(Event::Planned(&wider.whole));
+            if !(self.consent)(&wider.whole) {
+                break;
+            }
+            planned = wider;
+            outcome.plan.clone_from(&planned.whole);
+            groups = self.open_to_change(plans::groups(&planned), &mut outcome);
         }
         self.prove(&groups, lengths, &names, &mut outcome)?;
         if self.options.goal == RoundGoal::Show {
@@ -130,11 +143,12 @@ impl Round<'_> {
     fn measure_and_judge(
         &mut self,
         direction: fullpipe_measure::Direction,
+        when: &str,
         lengths: Lengths,
         names: &Names,
     ) -> Result<Direction, TuneError> {
         let name = names.direction(direction);
-        self.phase(&format!("measuring {name}"), Some(lengths));
+        self.phase(format!("measuring {name} {when}").trim_end(), Some(lengths));
         let mut judged = self.measure(direction, self.options.streams, lengths, names)?;
         if self.options.plan_options.rate.is_none() && judged.hides_the_path() {
             self.probe_path(direction, &mut judged, lengths, names)?;
@@ -218,7 +232,64 @@ impl Round<'_> {
         known.map(|(end, settings)| HostSettings { host: end.name().to_owned(), settings }).collect()
     }
 
-    fn plan(&self, before: &[Direction], settings: &[Option<Settings>; 2]) -> (Plan, Vec<Group>) {
+    /// What `planned` becomes once it was tried: where windows or buffers hid what the path carries, it is planned again with it in
+    /// force. `None` where nothing is added.
+    ///
+    /// A hundred connections that a window of 17,520 B holds fill only a part of a long path.
+    fn wider(
+        &mut self,
+        planned: &Planned,
+        groups: &[Group],
+        lengths: Lengths,
+        names: &Names,
+        outcome: &mut Outcome,
+    ) -> Result<Option<Planned>, TuneError> {
+        if !planned.path_may_carry_more || self.options.plan_options.rate.is_some() {
+            return Ok(None);
+        }
+        let tried = plans::directions(groups);
+        let changes: Vec<&Change> = groups.iter().flat_map(|group| &group.changes).collect();
+        let mut in_force = vec![self.put_in_force(&changes, Stay::Running)?];
+        let seen = self.seen_with_changes(&tried, lengths, names);
+        // Where even the undo fails, that is the error to tell.
+        self.end_trials(&mut in_force)?;
+        let (measured, settings) = seen?;
+        let mut further = self.plan(&measured.iter().collect::<Vec<_>>(), &settings);
+        for (&at, with) in tried.iter().zip(&measured) {
+            let before = &mut outcome.before[at];
+            let (least, now) = (before.path_rate(), with.path_rate());
+            if now.rate_bps <= least.rate_bps {
+                continue;
+            }
+            before.judge_with(now);
+            further.whole.notes.push(format!(
+                "{}: several connections at once carried {} without the changes; with them the path carried {}, and this plan is \
+                 for that",
+                before.name, least.rate_bps, now.rate_bps
+            ));
+        }
+        Ok((!further.whole.changes.is_empty()).then(|| planned.gone_on(&tried, further)))
+    }
+
+    /// Measures the directions `tried`, and reads the settings, while the plan is in force.
+    fn seen_with_changes(
+        &mut self,
+        tried: &[usize],
+        lengths: Lengths,
+        names: &Names,
+    ) -> Result<(Vec<Direction>, [Option<Settings>; 2]), TuneError> {
+        let directions: Vec<fullpipe_measure::Direction> =
+            tried.iter().map(|&at| self.options.directions[at]).collect();
+        let measured = directions
+            .into_iter()
+            .map(|direction| self.measure_and_judge(direction, "with the changes", lengths, names));
+        let measured = measured.collect::<Result<Vec<_>, _>>()?;
+        // What could not be read has been said.
+        let settings = self.settings(&mut Outcome::default())?;
+        Ok((measured, settings))
+    }
+
+    fn plan(&self, before: &[&Direction], settings: &[Option<Settings>; 2]) -> Planned {
         let hosts: Vec<PlannedHost<'_>> = self
             .ends
             .iter()
@@ -235,9 +306,14 @@ impl Round<'_> {
         };
         let planned = |directions: &[&Direction]| narrowed(plans::for_directions(&hosts, directions, plan_options));
         let of_each: Vec<Plan> = before.iter().map(|direction| planned(&[direction])).collect();
-        let whole = planned(&before.iter().collect::<Vec<_>>());
-        let groups = plans::groups(&whole, &of_each);
-        (whole, groups)
+        Planned {
+            whole: planned(before),
+            path_may_carry_more: before
+                .iter()
+                .zip(&of_each)
+                .any(|(direction, plan)| !plan.changes.is_empty() && direction.path_rate().lower_bound),
+            of_each,
+        }
     }
 
     /// Leaves out what lies on an end that nobody here may change, and says so.
@@ -261,13 +337,7 @@ impl Round<'_> {
         outcome: &mut Outcome,
     ) -> Result<(), TuneError> {
         let lengths = self.options.trial_lengths.unwrap_or_else(|| lengths.shortened());
-        let tried: Vec<usize> = groups
-            .iter()
-            .flat_map(|group| &group.directions)
-            .copied()
-            .collect::<std::collections::BTreeSet<_>>()
-            .into_iter()
-            .collect();
+        let tried = plans::directions(groups);
         let directions: Vec<fullpipe_measure::Direction> = tried.iter().map(|&i| self.options.directions[i]).collect();
         let labels: Vec<String> = directions.iter().map(|&direction| names.direction(direction)).collect();
 

@@ -92,6 +92,30 @@ fn a_bluetooth_hop_is_full_and_nothing_is_proposed() {
     assert!(outcome.plan.changes.is_empty() && outcome.proofs.is_empty(), "{:#?}", outcome.plan);
 }
 
+/// 128 windows of two segments carry 30 of 100 Mbit/s: the least that a first plan can be for.
+const HIDDEN: &str = r#"
+schema = 1
+name = "hidden"
+summary = "windows of two segments at the end of a long path"
+seed = 7
+path = { mtu = 1500, ip = "v4", hops = [{ name = "link", rate = "100M", delay = "50ms", queue = { bdp = 1.0, at_least = 64 } }] }
+b = { settings = { "net.ipv4.tcp_window_scaling" = "0", "net.ipv4.tcp_timestamps" = "0", "net.ipv4.tcp_rmem" = "4096 5840 5840" } }
+test = { seconds = 2, omit = 2, congestion = "cubic" }
+expect = { "a->b" = { limiter = "receive_window", after = 0.6 } }
+"#;
+
+#[test]
+fn a_plan_for_the_least_that_a_path_carries_is_gone_on_with_until_the_path_is_full() {
+    let scenario = Scenario::parse(HIDDEN, "hidden").unwrap();
+    let once = || lab_run(&scenario, &LabRunOptions::default(), &AtomicBool::new(false), &mut silent);
+    let Some(outcome) = run("hidden", once) else { return };
+    assert!(outcome.as_expected(), "{:#?}\n{:#?}", outcome.expectations, judged(&outcome));
+    let window = outcome.plan.changes.iter().find(|change| change.knob.to_string() == "net.ipv4.tcp_rmem").unwrap();
+    assert_eq!(window.from.as_deref().map(|from| from.split_whitespace().last()), Some(Some("5840")), "{window:#?}");
+    assert!(outcome.plan.notes.iter().any(|note| note.contains("this plan is for that")), "{:#?}", outcome.plan.notes);
+    assert!(outcome.restored.iter().all(|host| host.differences.is_empty()), "{:#?}", outcome.restored);
+}
+
 /// Each rate and each round-trip time of the clean paths once.
 const DIAGONAL: [&str; 3] = ["clean-10m-5ms", "clean-100m-40ms", "clean-1g-200ms"];
 
