@@ -170,7 +170,8 @@ impl Socket {
     fn follow(&mut self, copied: u32, max: u16) {
         const AT_FIRST: u32 = 10;
         let segment = u32::from(self.own_mss.max(1));
-        let before = self.grow_read.max(AT_FIRST * segment);
+        // `tcp_init_buffer_space`: no more than the first window.
+        let before = if self.grow_read > 0 { self.grow_read } else { self.rx.capacity().min(AT_FIRST * segment) };
         if !cfg!(feature = "platforms") || copied <= before {
             return;
         }
