@@ -98,10 +98,10 @@ impl Cell {
     fn scenario(&self) -> String {
         let ample = (8.0 * self.product()).clamp(6_291_456.0, 1_073_741_824.0) as u64;
         let [a, b] = [self.handicap.a, self.handicap.b].map(|text| text.replace('@', &ample.to_string()));
-        // Twelve round trips of slow start, then what is looked at: thirty at least, so that CUBIC's first loss and what follows it
-        // is a part of it and not the whole.
+        // Twelve round trips of slow start, then what is looked at: thirty at least, and so long that CUBIC's first loss and what
+        // follows it is a part of it and not the whole.
         let omit = (self.rtt_ms * 12).div_ceil(1_000).max(1);
-        let seconds = (self.rtt_ms * 30).div_ceil(1_000).max(4);
+        let seconds = (self.rtt_ms * 30).div_ceil(1_000).max(4).max(self.recovers_twice_in());
         // Linux holds back a small send buffer as the reference experiment has it only while it paces.
         let pacing =
             if self.handicap.a.contains("77824") { "[a.application]\nmax_pacing_rate = \"2G\"\n\n" } else { "" };
@@ -113,6 +113,14 @@ impl Cell {
             self.rate.0,
             self.rtt_ms * 500,
         )
+    }
+
+    /// How long CUBIC takes for two ways back to the window that filled path and queue, at most 30 s: K of RFC 9438, section 4.2, twice.
+    fn recovers_twice_in(&self) -> u32 {
+        const MOST_S: f64 = 30.0;
+        let segments = 2.0 * self.product() / 1_500.0;
+        let k_s = (segments * (1.0 - 0.7) / 0.4).cbrt();
+        (2.0 * k_s).min(MOST_S).ceil() as u32
     }
 
     fn run(&self, program: &Path, file: &Path) -> Result<Found> {
