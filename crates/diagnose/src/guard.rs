@@ -28,6 +28,10 @@ pub(crate) fn checked(case: &Case<'_>, ruling: &Ruling<'_>, mut diagnosis: Diagn
             .into_iter()
             .flatten()
             .collect();
+    let mut diagnosis = weighed(
+        diagnosis,
+        "a longer transfer: slow start and what came after it are weighed apart, and took more of the time together",
+    );
     if found.is_empty() {
         return diagnosis;
     }
@@ -42,6 +46,19 @@ pub(crate) fn checked(case: &Case<'_>, ruling: &Ruling<'_>, mut diagnosis: Diagn
         return Diagnosis { or: vec![or], ..withdrawn };
     }
     diagnosis.blind.extend(texts());
+    Diagnosis { confidence: Confidence::Low, ..diagnosis }
+}
+
+/// With a limiter that took more of the time than the verdict's beside it, and `decided_by` what.
+pub(crate) fn weighed(mut diagnosis: Diagnosis, decided_by: &str) -> Diagnosis {
+    let largest = diagnosis.shares.iter().max_by(|a, b| a.1.total_cmp(b.1));
+    let Some((&limiter, _)) = largest.filter(|(limiter, share)| {
+        **limiter != diagnosis.limiter && **share > diagnosis.share + thresholds::SAME_SHARE
+    }) else {
+        return diagnosis;
+    };
+    diagnosis.or.retain(|other| other.limiter != limiter);
+    diagnosis.or.insert(0, Alternative { limiter, decided_by: decided_by.to_owned() });
     Diagnosis { confidence: Confidence::Low, ..diagnosis }
 }
 

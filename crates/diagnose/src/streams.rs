@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 
 use fullpipe_units::Rate;
 
-use crate::{Confidence, Detail, Diagnosis, Evidence, Limiter, Shares, Transfer, sentences, thresholds, verdict};
+use crate::{
+    Confidence, Detail, Diagnosis, Evidence, Limiter, Shares, Transfer, guard, sentences, thresholds, verdict,
+};
 
 /// Judges parallel streams of one test together; shares are weighted by bytes. Total: any number of streams.
 pub fn diagnose_streams(transfers: &[Transfer]) -> Diagnosis {
@@ -66,7 +68,7 @@ fn merge(transfers: &[Transfer], single: Vec<Diagnosis>, total: f64) -> Diagnosi
     );
     let mut evidence = vec![Evidence { text, from_us: None, to_us: None, packets: None }];
     evidence.extend(speaker.evidence);
-    Diagnosis {
+    let diagnosis = Diagnosis {
         share: share.clamp(0.0, 1.0),
         attainable_bps: attainable(transfers, limiter, total),
         // Streams that disagree make no sure verdict.
@@ -74,7 +76,11 @@ fn merge(transfers: &[Transfer], single: Vec<Diagnosis>, total: f64) -> Diagnosi
         evidence,
         shares,
         ..speaker
-    }
+    };
+    guard::weighed(
+        diagnosis,
+        "one stream at a time: each has a verdict of its own, and over all of them this took more of the time",
+    )
 }
 
 /// What all streams may carry together.

@@ -471,3 +471,6 @@ pub(crate) const READ_LATE_WHOLE: (f64, f64) = (1.05, 3_000.0);
 
 /// A sender with nothing in flight for this part of the time has an application that writes no more meanwhile.
 pub(crate) const EMPTIED: f64 = 0.2;
+
+/// Shares that are no further apart read the same once they are rounded.
+pub(crate) const SAME_SHARE: f64 = 0.01;

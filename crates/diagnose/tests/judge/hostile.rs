@@ -152,6 +152,13 @@ fn keeps_its_promises(diagnosis: &Diagnosis) -> Result<(), TestCaseError> {
         diagnosis.share,
         diagnosis.shares
     );
+    // What took more of the time than the verdict is named beside it.
+    if ![Limiter::InsufficientEvidence, Limiter::Handshake].contains(&diagnosis.limiter) {
+        for (limiter, share) in &diagnosis.shares {
+            let is_named = *limiter == diagnosis.limiter || diagnosis.or.iter().any(|or| or.limiter == *limiter);
+            prop_assert!(is_named || *share <= diagnosis.share + 0.01, "{:#?}", diagnosis);
+        }
+    }
     for evidence in &diagnosis.evidence {
         prop_assert!(!evidence.text.contains("NaN") && !evidence.text.contains("inf"), "{}", evidence.text);
     }
