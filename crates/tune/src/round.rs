@@ -126,11 +126,11 @@ impl Round<'_> {
         for _ in 0..MOST_PLANS {
             let Some(wider) = self.wider(&planned, &groups, lengths, &names, &mut outcome)? else { break };
             self.observer.on(Event::Planned(&wider.whole));
-            if !(self.consent)(&wider.whole) {
-                break;
-            }
             planned = wider;
             outcome.plan.clone_from(&planned.whole);
+            if !(self.consent)(&planned.whole) {
+                return Ok(outcome);
+            }
             groups = self.open_to_change(plans::groups(&planned), &mut outcome);
         }
         self.prove(&groups, lengths, &names, &mut outcome)?;
@@ -324,7 +324,9 @@ impl Round<'_> {
         };
         let (open, shut): (Vec<Group>, Vec<Group>) =
             groups.into_iter().partition(|group| group.changes.iter().all(|change| closed(change).is_none()));
-        outcome.notes.extend(shut.iter().flat_map(|group| &group.changes).filter_map(closed));
+        let told: Vec<String> = shut.iter().flat_map(|group| &group.changes).filter_map(closed).collect();
+        outcome.notes.retain(|note| !told.contains(note));
+        outcome.notes.extend(told);
         open
     }
 
