@@ -103,6 +103,11 @@ impl Filling {
         self.last = self.last.min(info.unsent.into());
     }
 
+    /// Nothing could leave.
+    pub(crate) const fn note_nothing_sent(&mut self) {
+        self.left_at_once = 0;
+    }
+
     /// Whether the congestion window was used up throughout when something was last let go: Linux looks after each piece
     /// (`tcp_event_new_data_sent`).
     pub(crate) const fn used_window_up(&self, info: &Info) -> bool {

@@ -221,28 +221,32 @@ impl Flow {
             match self.writer.work(now, &mut self.ends[SENDER]) {
                 // What leaves while the writer waits may let its buffer grow, and wake it.
                 Next::Rest => {
-                    if self.leave(now, wires) && self.writer.waits_as_linux() {
-                        continue;
+                    if !(self.leave(now, wires) && self.writer.waits_as_linux()) {
+                        break;
                     }
-                    break;
                 }
-                Next::All => _ = self.flush(now, SENDER, wires, u32::MAX),
+                Next::All => _ = self.let_go(now, wires, u32::MAX),
                 Next::Piece(segments) => {
                     self.ends[SENDER].push(segments);
-                    self.flush(now, SENDER, wires, segments.into());
+                    self.let_go(now, wires, segments.into());
                 }
             }
-            self.writer.note_left(&mut self.ends[SENDER]);
         }
     }
 
     /// What the sender may send leaves while its writer does nothing; whether anything did.
     fn leave(&mut self, now: Instant, wires: &mut Wires) -> bool {
-        let has_sent = self.flush(now, SENDER, wires, u32::MAX);
+        let has_sent = self.let_go(now, wires, u32::MAX);
         if has_sent {
             self.writer.note_sent();
         }
-        self.writer.note_left(&mut self.ends[SENDER]);
+        has_sent
+    }
+
+    /// What the sender may send leaves, so many packets at the most; whether anything did.
+    fn let_go(&mut self, now: Instant, wires: &mut Wires, most: u32) -> bool {
+        let has_sent = self.flush(now, SENDER, wires, most);
+        self.writer.note_left(has_sent, &mut self.ends[SENDER]);
         has_sent
     }
 

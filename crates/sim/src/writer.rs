@@ -169,12 +169,14 @@ impl Writer {
         Next::Rest
     }
 
-    /// What was written has left as far as it may.
-    pub(crate) fn note_left(&mut self, end: &mut End) {
+    /// What was written has left as far as it may; whether any of it did.
+    pub(crate) fn note_left(&mut self, any: bool, end: &mut End) {
         if !self.counts_as_linux() {
             return;
         }
-        if let Some(socket) = end.socket.and_then(|id| end.stack.socket(id)) {
+        if !any {
+            self.filling.note_nothing_sent();
+        } else if let Some(socket) = end.socket.and_then(|id| end.stack.socket(id)) {
             self.filling.note_sent(&socket.info(), socket.burst());
         }
     }
