@@ -151,6 +151,13 @@ impl End {
         }
     }
 
+    /// So many segments leave next without waiting for more.
+    pub(crate) fn push(&mut self, segments: u8) {
+        if let Some(id) = self.socket {
+            self.stack.push(id, segments);
+        }
+    }
+
     pub(crate) fn info(&mut self) -> Option<Info> {
         self.stack.info(self.socket?)
     }

@@ -12,7 +12,7 @@ use crate::{
     packet::{Body, Packet},
     pcap::Capture,
     spec::{SimError, Spec},
-    writer::{Reading, Writer, ZEROS},
+    writer::{Next, Reading, Writer, ZEROS},
 };
 
 pub(crate) const SENDER: usize = 0;
@@ -124,7 +124,7 @@ impl Flow {
         let (opens, answers) = (self.opens, 1 - self.opens);
         self.ends[answers].listen()?;
         self.ends[opens].connect(now, answers as u8)?;
-        self.flush(now, opens, wires);
+        self.flush(now, opens, wires, u32::MAX);
         Ok(())
     }
 
@@ -208,40 +208,69 @@ impl Flow {
 
     /// The applications of a host act, and what the stack has to send leaves.
     fn work(&mut self, now: Instant, host: usize, wires: &mut Wires) {
-        if host == SENDER {
-            while self.writer.work(now, &mut self.ends[SENDER]) {
-                let has_left = self.flush(now, SENDER, wires);
-                self.writer.note_left(has_left);
-            }
-        } else {
+        if host == RECEIVER {
             self.reading.work(now, &mut self.ends[RECEIVER]);
+            self.flush(now, RECEIVER, wires, u32::MAX);
+            return;
         }
-        if self.flush(now, host, wires) && host == SENDER {
-            self.writer.note_sent();
+        if self.writer.counts_as_linux() {
+            // What an acknowledgement lets go has left when it wakes the writer (`tcp_data_snd_check`).
+            self.leave(now, wires);
+        }
+        loop {
+            match self.writer.work(now, &mut self.ends[SENDER]) {
+                // What leaves while the writer waits may let its buffer grow, and wake it.
+                Next::Rest => {
+                    if !(self.leave(now, wires) && self.writer.waits_as_linux()) {
+                        break;
+                    }
+                }
+                Next::All => _ = self.let_go(now, wires, u32::MAX),
+                Next::Piece(segments) => {
+                    self.ends[SENDER].push(segments);
+                    self.let_go(now, wires, segments.into());
+                }
+            }
         }
     }
 
-    /// What the stack has to send leaves; whether anything did.
-    fn flush(&mut self, now: Instant, host: usize, wires: &mut Wires) -> bool {
+    /// What the sender may send leaves while its writer does nothing; whether anything did.
+    fn leave(&mut self, now: Instant, wires: &mut Wires) -> bool {
+        let has_sent = self.let_go(now, wires, u32::MAX);
+        if has_sent {
+            self.writer.note_sent();
+        }
+        has_sent
+    }
+
+    /// What the sender may send leaves, so many packets at the most; whether anything did.
+    fn let_go(&mut self, now: Instant, wires: &mut Wires, most: u32) -> bool {
+        let has_sent = self.flush(now, SENDER, wires, most);
+        self.writer.note_left(has_sent, &mut self.ends[SENDER]);
+        has_sent
+    }
+
+    /// What the stack has to send leaves, so many packets at the most; whether anything did.
+    fn flush(&mut self, now: Instant, host: usize, wires: &mut Wires, most: u32) -> bool {
         if !self.ends[host].device.is_free() {
             self.ends[host].device.has_more = true;
             self.work_device(now, host, wires);
             return false;
         }
-        let has_sent = self.depart(now, host, wires, false);
+        let has_sent = self.depart(now, host, wires, most);
         if has_sent {
             wires.ask(host);
         }
         has_sent
     }
 
-    /// What the stack has to send goes on its way, all of it or one packet; whether anything did.
+    /// What the stack has to send goes on its way, so many packets at the most; whether anything did.
     #[inline]
-    fn depart(&mut self, now: Instant, host: usize, wires: &mut Wires, one: bool) -> bool {
-        let (number, mut has_sent) = (self.number, false);
+    fn depart(&mut self, now: Instant, host: usize, wires: &mut Wires, most: u32) -> bool {
+        let (number, mut sent) = (self.number, 0);
         let is_observed = number == OBSERVED;
         let End { stack, syn, .. } = &mut self.ends[host];
-        while stack.may_transmit() && !(one && has_sent) {
+        while stack.may_transmit() && sent < most {
             let layout = stack.config().profile.layout;
             let answer = stack.poll_datagrams(now, |departing| {
                 let mut packet = wires.blank();
@@ -253,8 +282,8 @@ impl Flow {
                     wires.note_departure(now, host, &packet, &layout);
                 }
                 wires.launch(now, host, packet);
-                has_sent = true;
-                if one { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                sent += 1;
+                if sent < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
             });
             let Some(answer) = answer else { break };
             let mut packet = wires.blank();
@@ -263,9 +292,9 @@ impl Flow {
                 wires.note_departure(now, host, &packet, &layout);
             }
             wires.launch(now, host, packet);
-            has_sent = true;
+            sent += 1;
         }
-        has_sent
+        sent > 0
     }
 
     /// One packet after the other, in or out, as the device has time. What has arrived goes first.
@@ -275,14 +304,12 @@ impl Flow {
                 self.ends[host].device.spend(now);
                 self.deliver(now, host, packet, wires);
                 if host == SENDER {
-                    while self.writer.work(now, &mut self.ends[SENDER]) {
-                        self.writer.note_left(false);
-                    }
+                    while self.writer.work(now, &mut self.ends[SENDER]) != Next::Rest {}
                 } else {
                     self.reading.work(now, &mut self.ends[RECEIVER]);
                 }
                 self.ends[host].device.has_more = true;
-            } else if self.depart(now, host, wires, true) {
+            } else if self.depart(now, host, wires, 1) {
                 self.ends[host].device.spend(now);
                 wires.ask(host);
             } else {

@@ -15,6 +15,7 @@
 mod application;
 mod device;
 mod end;
+mod filling;
 mod flow;
 mod forecast;
 pub mod knob;

@@ -12,7 +12,7 @@ use crate::{
 /// The sender now. Time is since the simulation began.
 pub(crate) fn sender(
     at: Micros,
-    (info, burst): (&Info, u32),
+    info: &Info,
     counts: &Counts,
     writer: &Writer,
     (ledger, counted): (&Ledger, Micros),
@@ -45,7 +45,7 @@ pub(crate) fn sender(
         rwnd_limited_us: Some(held(Held::ReceiveWindow)),
         sndbuf_limited_us: Some(if writer.counts_as_linux() { counted } else { held(Held::SendBuffer) }),
         send_buffer: Some(Bytes::new(writer.limit)),
-        send_queued: Some(Bytes::new(writer.charged(u64::from(info.outstanding + info.unsent), info, burst))),
+        send_queued: Some(Bytes::new(writer.charged(info))),
         ..SenderSample::default()
     }
 }

@@ -67,7 +67,7 @@ struct World<'s> {
     /// Received when the omitted time was over.
     omitted: Option<u64>,
     memory: [u64; 2],
-    last: [Option<(Info, Counts, u32)>; 2],
+    last: [Option<(Info, Counts)>; 2],
 }
 
 /// Packets of nobody who is simulated.
@@ -354,7 +354,7 @@ impl<'s> World<'s> {
             let end = &mut self.flows[0].ends[host];
             let Some(id) = end.socket else { continue };
             let Some(socket) = end.stack.socket(id) else { continue };
-            self.last[host] = Some((socket.info(), *socket.counts(), socket.burst()));
+            self.last[host] = Some((socket.info(), *socket.counts()));
         }
     }
 
@@ -362,10 +362,9 @@ impl<'s> World<'s> {
         self.ledger.mark(self.now, self.flows[0].busy());
         self.read_sockets();
         let at = Micros::new(self.wires.started.map_or(0, |started| self.now.since(started).as_micros() as u64));
-        if let Some((info, counts, burst)) = &self.last[SENDER] {
+        if let Some((info, counts)) = &self.last[SENDER] {
             let counted = self.ledger.counted_us(self.now);
-            let mut sample =
-                samples::sender(at, (info, *burst), counts, &self.flows[0].writer, (&self.ledger, counted));
+            let mut sample = samples::sender(at, info, counts, &self.flows[0].writer, (&self.ledger, counted));
             self.delivered.push_back((self.now, counts.bytes_acked + u64::from(info.sacked)));
             let round_trip = u64::from(info.srtt_us) * 1_000;
             while self.delivered.get(1).is_some_and(|(at, _)| at.as_nanos() + round_trip <= self.now.as_nanos()) {
@@ -378,7 +377,7 @@ impl<'s> World<'s> {
             self.sender_samples.push(sample);
             self.memory[0] = self.memory[0].max(u64::from(info.outstanding + info.unsent));
         }
-        if let Some((info, counts, _)) = &self.last[RECEIVER] {
+        if let Some((info, counts)) = &self.last[RECEIVER] {
             self.receiver_samples.push(samples::receiver(at, info, counts));
             self.memory[1] = self.memory[1].max(u64::from(info.readable).max(u64::from(info.rcv_wnd)));
         }
@@ -388,8 +387,8 @@ impl<'s> World<'s> {
         let started = self.wires.started.unwrap_or(self.now);
         self.ledger.mark(self.now, self.flows[0].busy());
         let (sender, receiver) = (self.last[SENDER], self.last[RECEIVER]);
-        let sent = sender.map(|(_, counts, _)| counts).unwrap_or_default();
-        let got = receiver.map(|(_, counts, _)| counts.bytes_received).unwrap_or_default();
+        let sent = sender.map(|(_, counts)| counts).unwrap_or_default();
+        let got = receiver.map(|(_, counts)| counts.bytes_received).unwrap_or_default();
         let duration = Micros::new(self.now.since(started).as_micros() as u64);
         let spec = self.spec;
         let policed = spec.path.hops(Direction::AToB).iter().any(|hop| hop.police.is_some());
@@ -410,7 +409,7 @@ impl<'s> World<'s> {
         let truth = self.ledger.truth(started, carries, is_policed, rtt_nanos);
         let queues = self.wires.ways[SENDER].stats().max_by_key(|hop| hop.queue.total_wait);
         let queue = queues.map(|hop| hop.queue).unwrap_or_default();
-        let mss = sender.map_or(1_448, |(info, _, _)| info.mss).max(1);
+        let mss = sender.map_or(1_448, |(info, _)| info.mss).max(1);
         let steady = self.omitted.and_then(|omitted| {
             let span = duration.saturating_sub(spec.omit);
             Rate::from_bytes(Bytes::new(got.saturating_sub(omitted)), span)
@@ -436,7 +435,7 @@ impl<'s> World<'s> {
             finished: self.finished.map(|at| Micros::new(at.since(BEGIN).as_micros() as u64)),
             retransmits: sent.retransmits.into(),
             timeouts: sent.timeouts.into(),
-            early_dropped: receiver.map_or(0, |(info, _, _)| info.early_dropped.into()),
+            early_dropped: receiver.map_or(0, |(info, _)| info.early_dropped.into()),
             queue_delay: Micros::from(queue.mean_wait()),
             queue_max: Bytes::new(queue.max_bytes),
             memory: Bytes::new(self.memory.iter().sum()),

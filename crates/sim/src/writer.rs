@@ -8,6 +8,7 @@ use fullpipe_units::Instant;
 use crate::{
     application::{Application, Left, Reader, nanos},
     end::End,
+    filling::{Filling, Then},
     spec::{SendBuffer, Spec},
 };
 
@@ -17,11 +18,6 @@ pub(crate) static ZEROS: LazyLock<Box<[u8]>> = LazyLock::new(|| vec![0; 64 << 10
 /// buffers of 2,304 B for each 1,448 B (`tcp_sndbuf_expand`), of which 83 % is payload.
 const WINDOWS_TENTHS: u64 = 26;
 
-/// Payload of the largest segment that Linux hands to a device that cuts it up.
-const LARGEST_SEGMENT: u64 = 65_495;
-/// What Linux charges a send buffer for each segment that it hands to the device, besides the payload: seen on Linux 6.18
-/// (`ss -tm`: 41,008 B for eleven segments with 31,856 B, 809,808 B for 217 with 628,432 B).
-const SEGMENT_OVERHEAD: u64 = 832;
 /// Payload of a full send buffer of paced segments, in percent; what a specification calls a buffer is payload.
 const SEND_PAYLOAD: u64 = 83;
 /// What Linux reserves for each segment of the congestion window, twice, or three times with BBR (`tcp_sndbuf_expand`).
@@ -35,10 +31,15 @@ fn counted(buffer: SendBuffer, payload: u64) -> u64 {
     if buffer.fills_segments { payload * 100 / SEND_PAYLOAD } else { payload }
 }
 
-/// The largest segment that Linux fills: at most half of the window (`tcp_bound_to_half_wnd`).
-fn goal(info: &Info) -> u64 {
-    let mss = u64::from(info.mss.max(1));
-    (LARGEST_SEGMENT.min(u64::from(info.max_wnd) / 2) / mss).max(1) * mss
+/// What a writer asks of its host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Nothing more: what it wrote leaves as far as the windows let it.
+    Rest,
+    /// What it wrote leaves as far as the windows let it, then it goes on.
+    All,
+    /// So many segments leave at once, as far as the windows let them, then it goes on.
+    Piece(u8),
 }
 
 /// The sending application.
@@ -62,12 +63,10 @@ pub(crate) struct Writer {
     asked: u64,
     closed: bool,
     started: bool,
-    /// Bytes in the last of the segments that were not sent, which Linux fills before it looks for room for another.
-    last: u64,
-    /// A part of that segment has left, and the rest is filled up again.
-    fills: bool,
-    /// Bytes since Linux last had all sent that there was (`pushed_seq`).
-    since_push: u64,
+    /// The queue as Linux fills it.
+    filling: Filling,
+    /// The limit was looked at, as it is when a connection begins.
+    has_grown: bool,
     /// Nothing of the write under way was written yet.
     is_new: bool,
     /// Since when the writer waits for room, and nanoseconds that the write under way waited before.
@@ -97,9 +96,8 @@ impl Writer {
             asked: 0,
             closed: false,
             started: false,
-            last: 0,
-            fills: false,
-            since_push: 0,
+            filling: Filling::default(),
+            has_grown: false,
             is_new: true,
             waits_since: None,
             waited: 0,
@@ -108,76 +106,57 @@ impl Writer {
         }
     }
 
-    /// Reads what the other end sent, and writes what is due. Whether it goes on as soon as what it wrote has left.
-    pub(crate) fn work(&mut self, now: Instant, end: &mut End) -> bool {
-        let Some(id) = end.socket else { return false };
+    /// Reads what the other end sent, and writes what is due.
+    pub(crate) fn work(&mut self, now: Instant, end: &mut End) -> Next {
+        let Some(id) = end.socket else { return Next::Rest };
         if !matches!(self.application, Application::Bulk { .. } | Application::Paced { .. } | Application::Waits) {
             let mut heard = [0; 2048];
             while let Ok(len @ 1..) = end.stack.read(now, id, &mut heard) {
                 self.asked += len as u64;
             }
         }
-        let Some(socket) = end.stack.socket(id).filter(|socket| socket.state().is_synchronized()) else { return false };
+        let Some(socket) = end.stack.socket(id).filter(|socket| socket.state().is_synchronized()) else {
+            return Next::Rest;
+        };
         let mut info = socket.info();
+        let burst = socket.burst() / info.mss.max(1);
         if !self.budgets {
             self.grow(&info);
         }
-        let mut queued = u64::from(info.outstanding + info.unsent);
-        // What is charged is no less than the payload.
-        if self.blocked && !self.is_woken(queued) {
-            return false;
+        if self.blocked && !self.is_woken(self.charged(&info)) {
+            return Next::Rest;
         }
-        let burst = socket.burst();
-        if self.blocked && !self.is_woken(self.charged(queued, &info, burst)) {
-            return false;
+        if self.blocked {
+            (self.counts_as_held, self.has_sent) = (false, false);
         }
-        self.counts_as_held = false;
         self.wake(now);
-        let goal = goal(&info);
-        // Linux sends a segment piece by piece and fills it up again after each; here all of it has left at once.
-        let is_ahead = core::mem::take(&mut self.fills) && info.unsent == 0;
-        self.last = if is_ahead { goal - u64::from(burst) } else { self.last.min(info.unsent.into()) };
         loop {
             if self.current == 0 && !self.begin(now, &info, end) {
                 break;
             }
-            let room =
-                if self.budgets { u64::MAX } else { self.room(queued, goal, self.charged(queued, &info, burst)) };
-            let len = self.current.min(room).min(ZEROS.len() as u64) as usize;
+            let len = self.current.min(self.room(&info)).min(ZEROS.len() as u64) as usize;
             let data = &ZEROS[..len];
             let taken = if self.is_new { end.stack.write(now, id, data) } else { end.stack.write_on(now, id, data) }
                 .unwrap_or(0) as u64;
             self.is_new = false;
-            queued += taken;
             info.unsent += taken as u32;
             self.current -= taken;
             self.left.take(taken);
             self.blocked = self.current > 0 && (taken < len as u64 || len == 0);
-            if self.blocked {
-                // Before it waits, Linux has all sent that there is.
-                self.since_push = if info.unsent > 0 { 0 } else { self.since_push };
-                self.waits_since = Some(now);
-                return false;
+            if self.counts_as_linux() {
+                self.filling.add(taken);
             }
-            if self.buffer.fills_segments {
-                self.since_push += taken;
-                self.last = if self.last < goal { self.last + taken } else { taken };
-                if self.current == 0 && !self.left.is_over() {
+            if self.blocked {
+                self.filling.wait(&info);
+                self.waits_since = Some(now);
+                return Next::Rest;
+            }
+            if self.counts_as_linux() {
+                match self.filling.then(self.current == 0, &info) {
                     // The end of a write is sent before the next one begins.
-                    (self.since_push, self.fills) = (0, false);
-                    return true;
-                }
-                if self.current > 0 && self.last >= goal {
-                    if self.since_push > u64::from(info.max_wnd / 2) {
-                        // After half of the window all leaves that there is (`forced_push`), and a new segment needs room.
-                        (self.since_push, self.fills) = (0, false);
-                        return true;
-                    }
-                    if is_ahead || self.last == u64::from(info.unsent) {
-                        // A piece of the segment leaves, and it is filled up again; one that leaves whole isn't.
-                        self.fills = u64::from(burst) < goal;
-                        return true;
-                    }
+                    Then::PushAll if self.current > 0 || !self.left.is_over() => return Next::All,
+                    Then::PushPiece => return Next::Piece(burst.clamp(1, u8::MAX.into()) as u8),
+                    Then::PushAll | Then::GoOn => {}
                 }
             }
             if matches!(self.application, Application::Messages { .. }) && self.next_at.is_some() {
@@ -187,13 +166,19 @@ impl Writer {
         if self.left.is_over() && self.current == 0 && !self.closed {
             self.closed = end.stack.shutdown_write(now, id).is_ok();
         }
-        false
+        Next::Rest
     }
 
-    /// What was written has left as far as the windows let it; whether any of it did.
-    pub(crate) const fn note_left(&mut self, any: bool) {
-        // With nothing gone, the segment is as full as it was.
-        self.fills = self.fills && any;
+    /// What was written has left as far as it may; whether any of it did.
+    pub(crate) fn note_left(&mut self, any: bool, end: &mut End) {
+        if !self.counts_as_linux() {
+            return;
+        }
+        if !any {
+            self.filling.note_nothing_sent();
+        } else if let Some(socket) = end.socket.and_then(|id| end.stack.socket(id)) {
+            self.filling.note_sent(&socket.info(), socket.burst());
+        }
     }
 
     /// Something was sent, while the writer waits or not.
@@ -226,36 +211,42 @@ impl Writer {
         self.buffer.fills_segments && !self.budgets
     }
 
+    /// Whether its writer waits for room that may come with what leaves.
+    pub(crate) const fn waits_as_linux(&self) -> bool {
+        self.blocked && self.counts_as_linux()
+    }
+
     /// The limit of a buffer that grows with the congestion window.
     fn grow(&mut self, info: &Info) {
-        let windows = u64::from(info.cwnd);
-        let wanted = if self.buffer.fills_segments {
-            windows * self.reserves * SEGMENT_RESERVE / u64::from(info.mss.max(1))
-        } else {
-            windows * WINDOWS_TENTHS / 10
-        };
-        self.limit = self.limit.max(wanted.min(counted(self.buffer, self.buffer.max.get())));
-    }
-
-    /// What `queued` bytes of payload take of the buffer.
-    pub(crate) fn charged(&self, queued: u64, info: &Info, burst: u32) -> u64 {
         if !self.buffer.fills_segments {
-            return queued;
+            let wanted = u64::from(info.cwnd) * WINDOWS_TENTHS / 10;
+            self.limit = self.limit.max(wanted.min(self.buffer.max.get()));
+            return;
         }
-        let sent = u64::from(info.outstanding).div_ceil(burst.max(1).into());
-        queued + (sent + u64::from(info.unsent).div_ceil(goal(info))) * SEGMENT_OVERHEAD
+        // Linux looks where the writer waits, and not while the window is used up (`tcp_should_expand_sndbuf`).
+        if !self.has_grown || (self.blocked && !self.filling.used_window_up(info)) {
+            self.has_grown = true;
+            let mss = info.mss.max(1);
+            let wanted = u64::from(info.cwnd / mss) * self.reserves * SEGMENT_RESERVE;
+            self.limit = self.limit.max(wanted.min(counted(self.buffer, self.buffer.max.get())));
+        }
     }
 
-    /// What the next write can leave in the buffer, of which `charged` is taken.
-    const fn room(&self, queued: u64, goal: u64, charged: u64) -> u64 {
-        if !self.buffer.fills_segments {
-            self.limit.saturating_sub(queued)
-        } else if self.last > 0 && self.last < goal {
-            goal - self.last
-        } else if charged < self.limit {
-            goal
+    /// What is queued takes so much of the buffer.
+    pub(crate) fn charged(&self, info: &Info) -> u64 {
+        let queued = u64::from(info.outstanding + info.unsent);
+        if self.counts_as_linux() { queued + self.filling.overhead(info) } else { queued }
+    }
+
+    /// What the next write can leave in the buffer.
+    fn room(&mut self, info: &Info) -> u64 {
+        if self.budgets {
+            u64::MAX
+        } else if self.counts_as_linux() {
+            let is_free = self.charged(info) < self.limit;
+            self.filling.room(info, is_free)
         } else {
-            0
+            self.limit.saturating_sub(self.charged(info))
         }
     }
 

@@ -84,8 +84,8 @@ fn the_window_grows_for_a_flight_that_used_it_up() {
     assert!((2_000_000..2_600_000).contains(&rate.bps()), "{rate}");
 }
 
-/// 18,750 B in a round trip: twice as much, and a little more because it is more than the ten segments that Linux begins with
-/// (`tcp_rcvbuf_grow`), is hardly more than the window offered at first.
+/// 15,000 B in a round trip: twice as much, and a little more because it is more than the ten segments that Linux begins with
+/// (`tcp_rcvbuf_grow`), is less than the window that is offered once segments are known.
 #[test]
 fn the_receive_buffer_follows_what_is_read() {
     let most = |write_rate| {
@@ -95,7 +95,7 @@ fn the_receive_buffer_follows_what_is_read() {
             run(&spec).unwrap().transfer.sender_samples.into_iter().filter_map(|sample| sample.offered_window);
         offered.max().unwrap()
     };
-    assert!(most(1_500_000) <= Bytes::new(80_000), "{}", most(1_500_000));
+    assert!(most(1_200_000) <= Bytes::new(82_000), "{}", most(1_200_000));
     assert!(most(6_000_000) >= Bytes::new(300_000), "{}", most(6_000_000));
 }
 
@@ -174,4 +174,46 @@ fn a_write_goes_past_a_small_buffer_by_half_of_the_window() {
     let settings = [("sender.buffer", "34096"), ("sender.congestion", "reno")];
     let outcome = run(&queued(8_327_430, 177_080, 2.0, &settings)).unwrap();
     assert!(outcome.rate().bps() > 5_000_000, "{} {}", outcome.rate(), outcome.retransmits);
+}
+
+/// A segment that is filled up and not sent lets acknowledgements go on sending while the writer waits (`tcp_push_one` sends a single
+/// piece): CUBIC's slow start ends at 211 segments, overflows the queue, and the sender stays at what the path delivers. A kernel in
+/// five of eight runs: 155 to 158 Mbit/s; where all of a segment left at once: 73 without a loss, as in the other three.
+#[test]
+fn what_waits_in_the_last_segment_leaves_while_the_writer_does_nothing() {
+    let settings = [("sender.buffer", "39780"), ("sender.congestion", "cubic")];
+    let outcome = run(&queued(344_258_799, 6_420, 1.0, &settings)).unwrap();
+    assert!(outcome.rate().bps() > 145_000_000, "{} {}", outcome.rate(), outcome.retransmits);
+}
+
+/// A send buffer grows where the writer waits and what leaves makes two pieces, or leaves room in the window (`tcp_should_expand_sndbuf`,
+/// which `tcp_check_space` asks after each piece): not with an acknowledgement of one segment, which lets go one piece of two. So 141
+/// Mbit/s, 169 ms, Reno: a kernel loses 189 and 203 segments; with a buffer that grows always 846, and 71 instead of 90 Mbit/s.
+#[test]
+fn a_send_buffer_does_not_grow_while_the_window_is_used_up() {
+    let settings = [("sender.buffer_max", "2371851"), ("sender.congestion", "reno")];
+    let outcome = run(&spec(141_214_795, 168_624, &settings)).unwrap();
+    let limits = |segments: u64| {
+        let bytes = Some(Bytes::new(segments * 1_448));
+        let samples = outcome.transfer.sender_samples.iter().filter(move |sample| sample.cwnd == bytes);
+        samples.filter_map(|sample| sample.send_buffer).max()
+    };
+    // Twice ten segments, each with what belongs to it, and no more when there are twenty.
+    assert_eq!([10, 20].map(limits), [Some(Bytes::new(46_080)); 2]);
+    // With forty it has grown: the receiver acknowledges two at once.
+    assert!(limits(40) > Some(Bytes::new(150_000)), "{:?}", limits(40));
+}
+
+/// The window grows from the first segment on, from a half to five eighths of the buffer (`tcp_measure_rcv_mss`), and each time
+/// makes the number of quick acknowledgements odd (`icsk_ack.quick |= 1`): sixteen of them acknowledge twenty segments.
+#[test]
+fn quick_acknowledgements_are_saved_while_the_window_grows() {
+    let mut spec = spec(100_000_000, 100_000, &[]);
+    (spec.capture, spec.bytes) = (true, Some(Bytes::new(20 * 1_448)));
+    let outcome = run(&spec).unwrap();
+    let offered = outcome.transfer.sender_samples.iter().filter_map(|sample| sample.offered_window).max().unwrap();
+    assert!((Bytes::new(76_000)..Bytes::new(82_000)).contains(&offered), "{offered}");
+    // SYN, SYN-ACK, its acknowledgement, two FINs and what acknowledges them; each segment of data, and an answer to it.
+    let seen = outcome.receiver_capture.as_ref().unwrap().len() as u64;
+    assert!(seen - outcome.data_segments >= 20 + 3, "{seen} {}", outcome.data_segments);
 }

@@ -62,6 +62,19 @@ impl ReceivePolicy {
         }
     }
 
+    /// The bound when a connection begins with so many buffers. Linux offers half of its memory at first, and five eighths of it once
+    /// a segment has told what segments take (`tcp_measure_rcv_mss`; `scaling_ratio=160` of 256, as its tracepoint
+    /// `tcp_rcvbuf_grow` tells of Linux 6.18).
+    pub(crate) const fn bound_at_first(self, buffers: u16) -> u16 {
+        match self {
+            Self::Follow { max } => {
+                let bound = (buffers as u32 * 5 / 4) as u16;
+                if bound < max { bound } else { max }
+            }
+            Self::Fixed | Self::Grow { .. } => 0,
+        }
+    }
+
     /// The same policy up to another bound; one that does not grow stays.
     #[must_use]
     pub const fn with_max(self, max: u16) -> Self {

@@ -16,7 +16,16 @@ pub struct Cubic(Stage);
 #[derive(Clone, Copy, Debug)]
 enum Stage {
     Start(HyStart),
+    /// A loss has ended it before Linux saw its end, which it goes on to look for: what the window was, and is to be again, follows.
+    Lost(HyStart, Peak),
     Epochs(Epochs),
+}
+
+/// What is known of the windows before the last loss: see [`Epochs`].
+#[derive(Clone, Copy, Debug)]
+struct Peak {
+    w_max: u32,
+    prior: u32,
 }
 
 /// The cubic's state.
@@ -71,6 +80,7 @@ impl Cubic {
     fn with_epochs<R>(&mut self, call: impl FnOnce(&mut Epochs) -> R) -> R {
         let mut epochs = match self.0 {
             Stage::Epochs(epochs) => epochs,
+            Stage::Lost(_, Peak { w_max, prior }) => Epochs { w_max, prior, ..Epochs::default() },
             Stage::Start(_) => Epochs::default(),
         };
         let result = call(&mut epochs);
@@ -135,11 +145,19 @@ impl CongestionControl for Cubic {
     }
 
     fn on_congestion(&mut self, window: &Window, _: Instant, flight: u32, mss: u32) -> u32 {
-        self.with_epochs(|epochs| epochs.on_congestion(window.cwnd, flight, mss))
+        let start = match self.0 {
+            Stage::Start(hystart) | Stage::Lost(hystart, _) if hystart.looks_on() => Some(hystart),
+            _ => None,
+        };
+        let threshold = self.with_epochs(|epochs| epochs.on_congestion(window.cwnd, flight, mss));
+        if let (Some(hystart), Stage::Epochs(Epochs { w_max, prior, .. })) = (start, self.0) {
+            self.0 = Stage::Lost(hystart, Peak { w_max, prior });
+        }
+        threshold
     }
 
     fn on_sample(&mut self, window: &mut Window, sample: &Sample) {
-        if let Stage::Start(hystart) = &mut self.0 {
+        if let Stage::Start(hystart) | Stage::Lost(hystart, _) = &mut self.0 {
             hystart.on_sample(window, sample);
         }
     }
@@ -147,7 +165,7 @@ impl CongestionControl for Cubic {
     fn on_timeout(&mut self, ack: &Ack) {
         // Linux begins anew (`bictcp_reset`): nothing is known of the path, and slow start ends as the first one does.
         if ack.linux_cubic {
-            *self = Self::default();
+            self.0 = Stage::Start(HyStart::after_timeout());
         }
     }
 
@@ -262,6 +280,7 @@ fn cube_root(x: u64) -> u32 {
 mod tests {
     use core::time::Duration;
 
+    use fullpipe_units::SeqNum;
     use proptest::prelude::*;
 
     use super::*;
@@ -347,6 +366,45 @@ mod tests {
         }
         // 8/15 of a segment in each round would be 8, 9, 9, 10, 10, 11.
         assert_eq!(windows, [8, 8, 8, 10, 10, 10]);
+    }
+
+    /// Acknowledgements of one round, a millisecond apart, of which none moves `SND.UNA`.
+    fn reports(cubic: &mut Cubic, window: &mut Window, rtts_us: &[u32]) {
+        for (ms, &rtt_us) in (1_000..).zip(rtts_us) {
+            let now = Instant::ZERO + Duration::from_millis(ms);
+            let (una, nxt) = (SeqNum::new(1), SeqNum::new(500_000));
+            cubic.on_sample(window, &Sample { now, rtt_us, srtt_us: 35_000, una, nxt, mss: MSS });
+        }
+    }
+
+    /// `hystart_update` is asked with each sample while the window is below the threshold, as it is where proportional rate reduction
+    /// has made it small.
+    #[test]
+    fn linux_looks_for_the_end_of_slow_start_while_it_repairs_a_loss() {
+        let mut cubic = Cubic::default();
+        let mut window = Window::new(437 * MSS, u32::MAX);
+        // Three of the eight samples that a round needs.
+        reports(&mut cubic, &mut window, &[35_000, 52_000, 52_000]);
+        window.ssthresh = cubic.on_congestion(&window, Instant::ZERO, window.cwnd, MSS);
+        assert_eq!(window.ssthresh, 437 * 7 * MSS / 10);
+        window.cwnd = 47 * MSS;
+        reports(&mut cubic, &mut window, &[52_000; 20]);
+        assert_eq!(window.ssthresh, 47 * MSS);
+        // What follows grows towards the window before the loss.
+        linux_rounds(&mut cubic, &mut window, 0..40);
+        assert!(window.cwnd > 150 * MSS, "{}", window.cwnd);
+    }
+
+    #[test]
+    fn what_found_the_end_of_slow_start_looks_no_further() {
+        let mut cubic = Cubic::default();
+        let mut window = Window::new(437 * MSS, u32::MAX);
+        reports(&mut cubic, &mut window, &[35_000; 20]);
+        assert_eq!(window.ssthresh, 437 * MSS, "the train is as long as the path");
+        window.ssthresh = cubic.on_congestion(&window, Instant::ZERO, window.cwnd, MSS);
+        window.cwnd = 47 * MSS;
+        reports(&mut cubic, &mut window, &[52_000; 20]);
+        assert_eq!(window.ssthresh, 437 * 7 * MSS / 10);
     }
 
     #[test]

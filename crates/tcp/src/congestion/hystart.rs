@@ -33,9 +33,22 @@ pub(super) struct HyStart {
     samples: u8,
     has_begun: bool,
     is_found: bool,
+    /// A timeout came before the round, whose acknowledgements are no train then.
+    is_late: bool,
 }
 
 impl HyStart {
+    /// After a timeout it looks anew.
+    pub(super) fn after_timeout() -> Self {
+        Self { is_late: true, ..Self::default() }
+    }
+
+    /// Whether it has samples, and has not found what it looks for: then Linux goes on looking while a loss is repaired, with a window
+    /// below the threshold (`cubictcp_acked`).
+    pub(super) const fn looks_on(&self) -> bool {
+        self.has_begun && !self.is_found
+    }
+
     pub(super) fn on_sample(&mut self, window: &mut Window, sample: &Sample) {
         let rtt = sample.rtt_us.max(1);
         self.least_rtt = if self.least_rtt == 0 { rtt } else { self.least_rtt.min(rtt) };
@@ -45,7 +58,8 @@ impl HyStart {
         let now = by_small(sample.now.as_nanos(), 1_000) as u32;
         if !self.has_begun || sample.una.after(self.round_end) {
             (self.has_begun, self.round_end) = (true, sample.nxt);
-            (self.round_start, self.last_ack) = (now, now);
+            let gap = if core::mem::take(&mut self.is_late) { TRAIN_GAP_US + 1 } else { 0 };
+            (self.round_start, self.last_ack) = (now, now.wrapping_sub(gap));
             (self.round_rtt, self.samples) = (u32::MAX, 0);
         }
         if window.cwnd < LOW_WINDOW * sample.mss {

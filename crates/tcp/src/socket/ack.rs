@@ -66,6 +66,7 @@ impl Socket {
         if duplicate.is_some() {
             self.note_dsack();
         }
+        self.tell_round_trip(cx, &delivered);
         self.recover_losses(
             cx,
             segment,
@@ -208,7 +209,6 @@ impl Socket {
                 self.react_to_ecn(cx, segment, kind);
                 // RFC 5681, section 3.2, step 1: the first duplicate ACKs must not change the window.
                 if kind.news {
-                    self.tell_round_trip(cx, delivered);
                     self.grow_window(cx, delivered_bytes, kind.flight);
                 }
             }

@@ -452,8 +452,10 @@ impl Socket {
         self.seen_mss = self.seen_mss.max(u16::try_from(len).unwrap_or(u16::MAX)).min(self.own_mss);
         self.unacked_rx = self.unacked_rx.saturating_add(len);
         let policy = self.kept.ack();
-        // A window that has grown is told at once (`tcp_grow_window`).
-        let quick = self.quick_left > 0 || grows;
+        // A window that has grown is told at once, and takes one of the quick acknowledgements at the start only where their number
+        // is even (`tcp_grow_window`: `icsk_ack.quick |= 1`).
+        self.quick_left |= u8::from(grows);
+        let quick = self.quick_left > 0;
         self.quick_left = self.quick_left.saturating_sub(1);
         // RFC 5681, section 4.2: at once for what is out of order or fills a gap; else for every second full-sized
         // segment, or after a time (RFC 9293, section 3.8.6.3).

@@ -61,6 +61,12 @@ impl Socket {
         self.force_small = self.tx.unsent_bytes() > 0;
     }
 
+    /// So many segments leave without waiting for more.
+    #[cfg(feature = "platforms")]
+    pub(crate) const fn push(&mut self, segments: u8) {
+        self.burst_left = segments;
+    }
+
     /// What is written next goes into a segment of its own.
     pub(crate) fn end_record(&mut self, cx: &mut Context<'_, '_>) {
         self.tx.end_record(cx.pool);

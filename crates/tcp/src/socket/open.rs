@@ -124,7 +124,7 @@ impl Socket {
             fast,
             grow_from: SeqNum::new(0),
             grow_read: 0,
-            grow_to: 0,
+            grow_to: profile.receive().bound_at_first(budgets.receive),
             grow_at: Stamp::new(cx.now),
         };
         socket.rx.set_segment(own_mss, cx.pool);

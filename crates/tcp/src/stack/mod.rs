@@ -347,6 +347,18 @@ impl<S: Storage> Stack<S> {
         self.with(now, id, |socket, _| socket.flush())
     }
 
+    /// So many segments of a connection leave next without waiting for more, where its profile gathers bursts
+    /// (`tcp_push_one`).
+    #[cfg(feature = "platforms")]
+    pub fn push(&mut self, id: SocketId, segments: u8) {
+        if let Some(Entry { role: Role::Connection(socket), generation, .. }) =
+            self.storage.entries().get_mut(usize::from(id.index))
+            && *generation == id.generation
+        {
+            socket.push(segments);
+        }
+    }
+
     fn write_as(&mut self, now: Instant, id: SocketId, data: &[u8], how: Writing) -> Result<usize, SocketError> {
         self.with(now, id, |socket, cx| {
             if let Some(failure) = socket.failure() {
