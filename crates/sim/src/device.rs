@@ -14,7 +14,7 @@ pub(crate) struct Device {
     busy_until: Instant,
     /// Nanoseconds that it was busy so far.
     pub(crate) busy_nanos: u64,
-    pub(crate) inbox: VecDeque<Box<Packet>>,
+    pub(crate) inbox: VecDeque<Packet>,
     /// Whether the stack has more to send than the device had time for.
     pub(crate) has_more: bool,
 }

@@ -8,18 +8,20 @@ use fullpipe_tcp::{
     SecretKey,
     heap::HeapStorage,
     profile::{Budgets, ReceivePolicy},
-    socket::{Endpoint, Info, SocketOptions},
+    socket::{Endpoint, Info, SocketOptions, Tuple},
     stack::{Config, Device as Interface, ListenerId, SocketId, Stack},
 };
 use fullpipe_units::Instant;
 
 use crate::{
     device::Device,
-    packet::Packet,
+    packet::{Known, Whole},
     spec::{HostSpec, SimError},
 };
 
 const PORT: u16 = 5201;
+/// ... and whoever connects there.
+const CALLER: u16 = 40_000;
 /// Largest number of buffers of one host: their names have 16 bits.
 const MOST: u64 = 60_000;
 /// Entries of a host: a listener and its connection, and one to spare.
@@ -139,7 +141,7 @@ impl End {
 
     pub(crate) fn connect(&mut self, now: Instant, to: u8) -> Result<(), SimError> {
         let remote = Endpoint::new(address(to, self.is_v6), PORT);
-        let opened = self.stack.connect(now, Some(40_000), remote, self.options);
+        let opened = self.stack.connect(now, Some(CALLER), remote, self.options);
         self.socket = Some(opened.map_err(|error| SimError::Open(error.to_string()))?);
         Ok(())
     }
@@ -149,6 +151,14 @@ impl End {
         if self.socket.is_none() {
             self.socket = self.listener.and_then(|listener| self.stack.accept(now, listener));
         }
+    }
+
+    /// What its plain segments don't say, where it is `host`, and whoever `opens` the connection.
+    pub(crate) fn known(&self, host: u8, opens: bool) -> Known {
+        let (own, other) = if opens { (CALLER, PORT) } else { (PORT, CALLER) };
+        let at = |host, port| Endpoint::new(address(host, self.is_v6), port);
+        let tuple = Tuple::new(at(host, own), at(1 - host, other));
+        Known { tuple, ttl: self.stack.config().profile.ttl }
     }
 
     pub(crate) fn info(&mut self) -> Option<Info> {
@@ -162,7 +172,7 @@ impl End {
 }
 
 /// Notes what an end's SYN says.
-pub(crate) fn note_syn(syn: &mut Option<SynFacts>, packet: &Packet) {
+pub(crate) fn note_syn(syn: &mut Option<SynFacts>, packet: &Whole) {
     let Some(header) = packet.datagram().map(|datagram| &datagram.header) else { return };
     if syn.is_none() {
         *syn = Some(SynFacts {

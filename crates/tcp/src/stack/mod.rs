@@ -23,7 +23,7 @@ use core::net::IpAddr;
 use fullpipe_units::Instant;
 
 #[cfg(feature = "platforms")]
-pub use self::datagram::{Datagram, Departing};
+pub use self::datagram::{Datagram, Departing, Plain};
 pub use self::{
     error::{OpenError, SocketError},
     input::Dropped,
