@@ -36,13 +36,14 @@ const PAST_LIMIT: u64 = 8 << 20;
 
 /// A host.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct End {
-    pub(crate) stack: Stack<HeapStorage>,
     pub(crate) socket: Option<SocketId>,
+    pub(crate) device: Device,
+    pub(crate) stack: Stack<HeapStorage>,
     listener: Option<ListenerId>,
     options: SocketOptions,
     is_v6: bool,
-    pub(crate) device: Device,
     /// What its SYN said.
     pub(crate) syn: Option<SynFacts>,
     /// Buffers that may hold what was sent, where these count and not bytes.

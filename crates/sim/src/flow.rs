@@ -86,16 +86,17 @@ impl Wires {
 
 /// A connection.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Flow {
-    number: u32,
-    pub(crate) ends: [End; 2],
-    pub(crate) writer: Writer,
-    pub(crate) reading: Reading,
-    /// Who opens it, and when, where that has not happened.
-    pub(crate) opens: usize,
-    pub(crate) begins: Option<Instant>,
     /// When something is due, as far as the driver knows; it may turn out to be nothing.
     pub(crate) queued: Instant,
+    pub(crate) begins: Option<Instant>,
+    number: u32,
+    /// Who opens it, and when, where that has not happened.
+    pub(crate) opens: usize,
+    pub(crate) writer: Writer,
+    pub(crate) ends: [End; 2],
+    pub(crate) reading: Reading,
 }
 
 impl Flow {

@@ -219,9 +219,7 @@ impl Whole {
     #[inline]
     fn is_only_ack(&self) -> bool {
         self.datagram().is_some_and(|datagram| {
-            datagram.data_len == 0
-                && datagram.header.options.sack.is_empty()
-                && is_only_ack(datagram.header.flags)
+            datagram.data_len == 0 && datagram.header.options.sack.is_empty() && is_only_ack(datagram.header.flags)
         })
     }
 

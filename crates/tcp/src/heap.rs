@@ -13,16 +13,17 @@ pub const BUFFERS_MAX: u16 = u16::MAX - 1;
 
 /// Packet buffers and socket entries.
 #[derive(Debug)]
+#[repr(C)]
 pub struct HeapStorage {
-    bytes: Vec<u8>,
-    /// Of a pool whose buffers are overlaid no more of them than were ever taken, and some to spare: memory that nobody
-    /// touches costs nothing.
-    slots: Vec<Slot>,
+    state: PoolState,
     /// So many to spare.
     #[cfg(feature = "platforms")]
     at_once: u16,
-    state: PoolState,
     entries: Vec<Entry>,
+    /// Of a pool whose buffers are overlaid no more of them than were ever taken, and some to spare: memory that nobody
+    /// touches costs nothing.
+    slots: Vec<Slot>,
+    bytes: Vec<u8>,
 }
 
 impl HeapStorage {

@@ -24,6 +24,7 @@ const KNOWN: usize = if SackBlocks::MOST < 3 { SackBlocks::MOST } else { 3 };
 
 /// The sending half of a connection.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Sender {
     /// `SND.UNA`.
     pub(crate) una: SeqNum,
@@ -31,6 +32,10 @@ pub(crate) struct Sender {
     pub(crate) nxt: SeqNum,
     /// The number after the last byte written.
     pub(crate) end: SeqNum,
+    /// Bytes deemed lost and not retransmitted since.
+    pub(crate) lost: u32,
+    /// Bytes that the peer has reported by SACK.
+    pub(crate) sacked: u32,
     queue: Queue,
     /// The first buffer with bytes that were never sent.
     unsent: BufferId,
@@ -39,22 +44,18 @@ pub(crate) struct Sender {
     /// Order of transmission: oldest and latest.
     tx_head: BufferId,
     tx_tail: BufferId,
-    /// Bytes that the peer has reported by SACK.
-    pub(crate) sacked: u32,
-    /// Bytes deemed lost and not retransmitted since.
-    pub(crate) lost: u32,
-    /// Bytes retransmitted after they were deemed lost, not reported since.
-    pub(crate) repaired: u32,
     /// No lost buffer comes before this one.
     lost_hint: BufferId,
     /// A buffer near which the last SACK news was.
     sack_hint: BufferId,
     /// The buffer with the highest SACKed bytes.
     sack_high: BufferId,
-    /// The first blocks of the previous ACK: only what is new is looked for.
-    known: [SackBlock; KNOWN],
     pub(crate) transmit_budget: u16,
     pub(crate) unacknowledged_budget: u16,
+    /// Bytes retransmitted after they were deemed lost, not reported since.
+    pub(crate) repaired: u32,
+    /// The first blocks of the previous ACK: only what is new is looked for.
+    known: [SackBlock; KNOWN],
     #[cfg(feature = "bbr")]
     pub(crate) rates: Rates,
 }

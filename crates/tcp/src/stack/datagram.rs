@@ -106,7 +106,8 @@ impl Plain {
     /// What leaves between these addresses, where it is like that.
     #[inline]
     fn of(out: &Outgoing, is_v6: bool, id: u16) -> Option<Self> {
-        let Options { mss: None, window_scale: None, sack_permitted: false, timestamps, sack, .. } = &out.options else {
+        let Options { mss: None, window_scale: None, sack_permitted: false, timestamps, sack, .. } = &out.options
+        else {
             return None;
         };
         #[cfg(feature = "fast-open")]

@@ -107,15 +107,16 @@ pub enum News {
 
 /// The stack's state besides sockets and buffers.
 #[derive(Debug)]
+#[repr(C)]
 struct Core {
-    config: Config,
-    counts: Tally<StackCounts>,
-    /// Whole packets that wait to leave: answers that belong to no connection.
-    answers: Queue,
+    next_id: u16,
     /// The answer that left last: its buffer is still being read.
     leaving: u16,
+    /// Whole packets that wait to leave: answers that belong to no connection.
+    answers: Queue,
     next_port: u16,
-    next_id: u16,
+    config: Config,
+    counts: Tally<StackCounts>,
     paths: paths::Paths,
     /// What is remembered of peers for fast open, and the key before the last change.
     #[cfg(feature = "fast-open")]
@@ -132,9 +133,10 @@ struct Parts<'a> {
 
 /// A host's IP and TCP over one device.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Stack<S> {
-    storage: S,
     heads: Heads,
+    storage: S,
     core: Core,
 }
 
