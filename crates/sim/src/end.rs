@@ -24,8 +24,8 @@ const PORT: u16 = 5201;
 const CALLER: u16 = 40_000;
 /// Largest number of buffers of one host: their names have 16 bits.
 const MOST: u64 = 60_000;
-/// Entries of a host: a listener and its connection, and one to spare.
-const ENTRIES: u16 = 3;
+/// Entries of a host: a listener and its connection.
+const ENTRIES: u16 = 2;
 /// Buffers for what must leave.
 const RESERVE: u16 = 2;
 /// Buffers beyond what the byte limits need: segments at a write's end are small.

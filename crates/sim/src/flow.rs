@@ -69,6 +69,13 @@ impl Wires {
     /// Notes what a host of the observed connection sends.
     #[inline]
     fn note_departure(&mut self, now: Instant, host: usize, packet: &Packet, shown: Option<&(Known, OptionLayout)>) {
+        if self.captures.is_some() || self.started.is_none() {
+            self.note(now, host, packet, shown);
+        }
+    }
+
+    #[inline(never)]
+    fn note(&mut self, now: Instant, host: usize, packet: &Packet, shown: Option<&(Known, OptionLayout)>) {
         if let (Some(captures), Some((known, layout))) = (&mut self.captures, shown) {
             captures[host].push(now, &packet.whole(known), layout);
         }

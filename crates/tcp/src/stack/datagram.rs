@@ -93,7 +93,8 @@ pub struct Plain {
     data_len: u16,
     window: u16,
     id: u16,
-    flags: Flags,
+    /// The header's byte of flags.
+    flags: u8,
     marks: u8,
 }
 
@@ -126,7 +127,7 @@ impl Plain {
             data_len,
             window: out.window,
             id,
-            flags: out.flags,
+            flags: out.flags.byte(),
             marks,
         })
     }
@@ -134,7 +135,7 @@ impl Plain {
     /// Its flags.
     #[inline]
     pub const fn flags(&self) -> Flags {
-        self.flags
+        Flags::from_byte(self.flags)
     }
 
     /// The length of its data in bytes.
@@ -180,7 +181,7 @@ impl Plain {
 
     /// The same in many bytes, between the two ends that its sender sees.
     pub fn datagram(&self, tuple: Tuple, ttl: u8) -> Datagram {
-        let &Self { seq, ack, flags, window, id, .. } = self;
+        let (&Self { seq, ack, window, id, .. }, flags) = (self, self.flags());
         let (src_port, dst_port) = (tuple.local.port, tuple.remote.port);
         Datagram {
             tuple,
@@ -194,7 +195,7 @@ impl Plain {
     /// As a connection takes it, which doesn't ask for ports.
     #[inline]
     fn segment<'a>(&self, data: &'a [u8]) -> Segment<'a> {
-        let &Self { seq, ack, flags, window, .. } = self;
+        let (&Self { seq, ack, window, .. }, flags) = (self, self.flags());
         Segment { src_port: 0, dst_port: 0, seq, ack, flags, window, options: self.options(), payload: data }
     }
 }

@@ -55,6 +55,7 @@ pub struct ListenerId(SocketId);
 
 /// What a stack has counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct StackCounts {
     /// Packets that arrived.
     pub packets_in: u64,
@@ -115,8 +116,8 @@ struct Core {
     /// Whole packets that wait to leave: answers that belong to no connection.
     answers: Queue,
     next_port: u16,
-    config: Config,
     counts: Tally<StackCounts>,
+    config: Config,
     paths: paths::Paths,
     /// What is remembered of peers for fast open, and the key before the last change.
     #[cfg(feature = "fast-open")]
