@@ -6,6 +6,7 @@ use fullpipe_diagnose::SynFacts;
 use fullpipe_path::{PathSpec, Side};
 use fullpipe_tcp::{
     SecretKey,
+    congestion::Algorithm,
     heap::HeapStorage,
     profile::{Budgets, ReceivePolicy},
     socket::{Endpoint, Info, SocketOptions, Tuple},
@@ -36,7 +37,7 @@ const PAST_LIMIT: u64 = 8 << 20;
 
 /// A host.
 #[derive(Debug)]
-#[repr(C)]
+#[repr(C, align(64))]
 pub(crate) struct End {
     pub(crate) socket: Option<SocketId>,
     pub(crate) device: Device,
@@ -121,8 +122,10 @@ impl End {
         config.profile = profile;
         let mut options = SocketOptions::from_profile(&profile);
         options.no_nagle = spec.no_nagle;
+        let memory = HeapStorage::overlaid(ENTRIES, buffers, mss, RESERVE, at_once);
+        let memory = if profile.congestion == Algorithm::Bbr { memory.remembering() } else { memory };
         Self {
-            stack: Stack::new(HeapStorage::overlaid(ENTRIES, buffers, mss, RESERVE, at_once), config),
+            stack: Stack::new(memory, config),
             socket: None,
             listener: None,
             options,

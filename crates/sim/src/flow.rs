@@ -93,7 +93,7 @@ impl Wires {
 
 /// A connection.
 #[derive(Debug)]
-#[repr(C)]
+#[repr(C, align(64))]
 pub(crate) struct Flow {
     /// When something is due, as far as the driver knows; it may turn out to be nothing.
     pub(crate) queued: Instant,
@@ -101,9 +101,9 @@ pub(crate) struct Flow {
     number: u32,
     /// Who opens it, and when, where that has not happened.
     pub(crate) opens: usize,
+    pub(crate) reading: Reading,
     pub(crate) writer: Writer,
     pub(crate) ends: [End; 2],
-    pub(crate) reading: Reading,
 }
 
 impl Flow {

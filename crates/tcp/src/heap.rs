@@ -3,6 +3,8 @@
 
 use alloc::{vec, vec::Vec};
 
+#[cfg(feature = "bbr")]
+use crate::pool::Before;
 use crate::{
     pool::{Pool, PoolState, Slot},
     stack::{Entry, Storage},
@@ -24,6 +26,11 @@ pub struct HeapStorage {
     /// touches costs nothing.
     slots: Vec<Slot>,
     bytes: Vec<u8>,
+    #[cfg(feature = "bbr")]
+    befores: Vec<Before>,
+    /// Whether there is one for each slot.
+    #[cfg(feature = "bbr")]
+    remembers: bool,
 }
 
 impl HeapStorage {
@@ -38,19 +45,40 @@ impl HeapStorage {
             at_once: 0,
             state: PoolState::new(buffers),
             entries: free_entries(sockets),
+            #[cfg(feature = "bbr")]
+            befores: vec![Before::NOTHING; usize::from(buffers)],
+            #[cfg(feature = "bbr")]
+            remembers: true,
         }
     }
 
     /// The same with all buffers in the same bytes: for payload of zeros alone, which then stays in the processor's cache,
     /// however large the window. `reserve` buffers are kept for what must leave; a call gets no more than `at_once` that were
-    /// never taken.
+    /// never taken. Congestion control by rates needs it [`remembering`](Self::remembering).
     #[cfg(feature = "platforms")]
     pub fn overlaid(sockets: u16, buffers: u16, buffer_bytes: u16, reserve: u16, at_once: u16) -> Self {
         let buffers = buffers.min(BUFFERS_MAX);
         let mut state = PoolState::overlaid(buffers, buffer_bytes);
         state.set_reserve(reserve);
         let slots = Vec::with_capacity(buffers.into());
-        Self { bytes: vec![0; buffer_bytes.into()], slots, at_once, state, entries: free_entries(sockets) }
+        Self {
+            state,
+            at_once,
+            entries: free_entries(sockets),
+            slots,
+            bytes: vec![0; buffer_bytes.into()],
+            #[cfg(feature = "bbr")]
+            befores: Vec::new(),
+            #[cfg(feature = "bbr")]
+            remembers: false,
+        }
+    }
+
+    /// Memory that remembers for each buffer what had been delivered when its data left, from the beginning on.
+    #[cfg(all(feature = "platforms", feature = "bbr"))]
+    #[must_use]
+    pub fn remembering(self) -> Self {
+        Self { remembers: true, ..self }
     }
 
     /// There are slots for whatever a call takes.
@@ -60,6 +88,10 @@ impl HeapStorage {
         let at_once = usize::from(self.at_once);
         let reached = usize::from(self.state.untouched) + at_once + at_once / 2 + 1;
         self.slots.resize(reached.min(self.state.count.into()), Slot::EMPTY);
+        #[cfg(feature = "bbr")]
+        if self.remembers {
+            self.befores.resize(self.slots.len(), Before::NOTHING);
+        }
     }
 }
 
@@ -74,7 +106,10 @@ impl Storage for HeapStorage {
         if self.slots.len() < usize::from(self.state.untouched.saturating_add(self.at_once).min(self.state.count)) {
             self.grow();
         }
-        (Pool::new(&mut self.bytes, &mut self.slots, &mut self.state), &mut self.entries)
+        let pool = Pool::new(&mut self.bytes, &mut self.slots, &mut self.state);
+        #[cfg(feature = "bbr")]
+        let pool = pool.remembering(&mut self.befores);
+        (pool, &mut self.entries)
     }
 
     #[inline]

@@ -12,7 +12,9 @@ mod scoreboard;
 use fullpipe_units::{Instant, SeqNum};
 
 #[cfg(feature = "bbr")]
-pub(crate) use self::rate::{Before, LastSent, Rates};
+pub use self::rate::Before;
+#[cfg(feature = "bbr")]
+pub(crate) use self::rate::{LastSent, Rates};
 use crate::{
     pool::{BufferId, Mark, NONE, Pool, Purpose, Queue, Run},
     socket::takes_short_ways,
@@ -368,13 +370,13 @@ impl Sender {
             slot.sent += piece as u16;
             slot.resent = slot.sent;
             slot.sent_at = now;
-            #[cfg(feature = "bbr")]
-            if let Some(before) = before {
-                slot.rate = before;
-            }
             left -= piece;
             if slot.sent == slot.end {
                 self.unsent = slot.next;
+            }
+            #[cfg(feature = "bbr")]
+            if let Some(before) = before {
+                pool.set_before(id, before);
             }
             self.list_as_latest(pool, id);
         }
@@ -460,11 +462,11 @@ impl Sender {
         let id = chosen.run.first;
         #[cfg(feature = "bbr")]
         let before = self.rates.is_on.then(|| self.rates.before(now, false));
-        let slot = pool.slot_mut(id);
         #[cfg(feature = "bbr")]
         if let Some(before) = before {
-            slot.rate = before;
+            pool.set_before(id, before);
         }
+        let slot = pool.slot_mut(id);
         slot.resent = chosen.run.offset + chosen.run.len as u16;
         slot.sent_at = now;
         slot.retransmits = slot.retransmits.saturating_add(1);
@@ -549,7 +551,7 @@ impl Sender {
             let (next, tx_next, sent_at) = (slot.next, slot.tx_next, slot.sent_at);
             #[cfg(feature = "bbr")]
             if self.rates.is_on {
-                delivered.note_rate(slot);
+                delivered.note_rate(pool, id);
             }
             delivered.bytes += slot.len();
             known = known.or(Some((sent_at, end)));
@@ -596,7 +598,7 @@ impl Sender {
                 delivered.add(slot.sent_at, slot.first() + gone, slot.retransmits > 0);
                 #[cfg(feature = "bbr")]
                 if self.rates.is_on {
-                    delivered.note_rate(&slot);
+                    delivered.note_rate(pool, id);
                 }
                 if first && slot.retransmits == 0 {
                     delivered.clean_sent_at = Some(slot.sent_at);

@@ -60,7 +60,7 @@ impl World {
             let device = Device { mtu: 1_500, checksum_offload: true, burst: 0 };
             let mut config = Config::new(address(at).into(), device, SecretKey([at as u8; 16]));
             config.profile = *profile;
-            Stack::new(HeapStorage::overlaid(3, 800, MSS, 2, 100), config)
+            Stack::new(HeapStorage::overlaid(3, 800, MSS, 2, 100).remembering(), config)
         };
         let now = Instant::from_nanos(1_000_000_000);
         Self { hosts: [host(0), host(1)], wire: BTreeMap::new(), left: Vec::new(), now, seed, loss }
