@@ -10,7 +10,7 @@ use fullpipe_tcp::{
     heap::HeapStorage,
     profile::{Budgets, ReceivePolicy},
     socket::{Endpoint, Info, SocketOptions, Tuple},
-    stack::{Config, Device as Interface, ListenerId, SocketId, Stack},
+    stack::{Config, Device as Interface, Entry, ListenerId, SocketId, Stack},
 };
 use fullpipe_units::Instant;
 
@@ -26,7 +26,7 @@ const CALLER: u16 = 40_000;
 /// Largest number of buffers of one host: their names have 16 bits.
 const MOST: u64 = 60_000;
 /// Entries of a host: a listener and its connection.
-const ENTRIES: u16 = 2;
+const ENTRIES: usize = 2;
 /// Buffers for what must leave.
 const RESERVE: u16 = 2;
 /// Buffers beyond what the byte limits need: segments at a write's end are small.
@@ -41,7 +41,7 @@ const PAST_LIMIT: u64 = 8 << 20;
 pub(crate) struct End {
     pub(crate) socket: Option<SocketId>,
     pub(crate) device: Device,
-    pub(crate) stack: Stack<HeapStorage>,
+    pub(crate) stack: Stack<HeapStorage<[Entry; ENTRIES]>>,
     listener: Option<ListenerId>,
     options: SocketOptions,
     is_v6: bool,
@@ -122,7 +122,7 @@ impl End {
         config.profile = profile;
         let mut options = SocketOptions::from_profile(&profile);
         options.no_nagle = spec.no_nagle;
-        let memory = HeapStorage::overlaid(ENTRIES, buffers, mss, RESERVE, at_once);
+        let memory = HeapStorage::overlaid([const { Entry::FREE }; ENTRIES], buffers, mss, RESERVE, at_once);
         let memory = if profile.congestion == Algorithm::Bbr { memory.remembering() } else { memory };
         Self {
             stack: Stack::new(memory, config),

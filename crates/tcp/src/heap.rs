@@ -13,15 +13,14 @@ use crate::{
 /// The largest pool: buffers are named by 16 bits, and one name means none.
 pub const BUFFERS_MAX: u16 = u16::MAX - 1;
 
-/// Packet buffers and socket entries.
+/// Packet buffers and socket entries. A host of few sockets may have these in place, in an array.
 #[derive(Debug)]
 #[repr(C)]
-pub struct HeapStorage {
+pub struct HeapStorage<E = Vec<Entry>> {
     state: PoolState,
     /// So many to spare.
     #[cfg(feature = "platforms")]
     at_once: u16,
-    entries: Vec<Entry>,
     /// Of a pool whose buffers are overlaid no more of them than were ever taken, and some to spare: memory that nobody
     /// touches costs nothing.
     slots: Vec<Slot>,
@@ -31,6 +30,7 @@ pub struct HeapStorage {
     /// Whether there is one for each slot.
     #[cfg(feature = "bbr")]
     remembers: bool,
+    entries: E,
 }
 
 impl HeapStorage {
@@ -44,19 +44,21 @@ impl HeapStorage {
             #[cfg(feature = "platforms")]
             at_once: 0,
             state: PoolState::new(buffers),
-            entries: free_entries(sockets),
+            entries: (0..sockets).map(|_| Entry::FREE).collect(),
             #[cfg(feature = "bbr")]
             befores: vec![Before::NOTHING; usize::from(buffers)],
             #[cfg(feature = "bbr")]
             remembers: true,
         }
     }
+}
 
-    /// The same with all buffers in the same bytes: for payload of zeros alone, which then stays in the processor's cache,
+impl<E: AsMut<[Entry]>> HeapStorage<E> {
+    /// Memory for the sockets of `entries`, with all buffers in the same bytes: for payload of zeros alone, which then stays in the processor's cache,
     /// however large the window. `reserve` buffers are kept for what must leave; a call gets no more than `at_once` that were
     /// never taken. Congestion control by rates needs it [`remembering`](Self::remembering).
     #[cfg(feature = "platforms")]
-    pub fn overlaid(sockets: u16, buffers: u16, buffer_bytes: u16, reserve: u16, at_once: u16) -> Self {
+    pub fn overlaid(entries: E, buffers: u16, buffer_bytes: u16, reserve: u16, at_once: u16) -> Self {
         let buffers = buffers.min(BUFFERS_MAX);
         let mut state = PoolState::overlaid(buffers, buffer_bytes);
         state.set_reserve(reserve);
@@ -64,7 +66,7 @@ impl HeapStorage {
         Self {
             state,
             at_once,
-            entries: free_entries(sockets),
+            entries,
             slots,
             bytes: vec![0; buffer_bytes.into()],
             #[cfg(feature = "bbr")]
@@ -95,11 +97,7 @@ impl HeapStorage {
     }
 }
 
-fn free_entries(sockets: u16) -> Vec<Entry> {
-    (0..sockets).map(|_| Entry::FREE).collect()
-}
-
-impl Storage for HeapStorage {
+impl<E: AsMut<[Entry]>> Storage for HeapStorage<E> {
     #[inline]
     fn parts(&mut self) -> (Pool<'_>, &mut [Entry]) {
         #[cfg(feature = "platforms")]
@@ -109,12 +107,12 @@ impl Storage for HeapStorage {
         let pool = Pool::new(&mut self.bytes, &mut self.slots, &mut self.state);
         #[cfg(feature = "bbr")]
         let pool = pool.remembering(&mut self.befores);
-        (pool, &mut self.entries)
+        (pool, self.entries.as_mut())
     }
 
     #[inline]
     fn entries(&mut self) -> &mut [Entry] {
-        &mut self.entries
+        self.entries.as_mut()
     }
 }
 
@@ -125,7 +123,7 @@ mod tests {
 
     #[test]
     fn an_overlaid_pool_gives_all_of_its_buffers() {
-        let mut storage = HeapStorage::overlaid(1, 5_000, 100, 2, 10);
+        let mut storage = HeapStorage::overlaid([Entry::FREE], 5_000, 100, 2, 10);
         let mut pool = storage.parts().0;
         let taken = std::iter::from_fn(|| pool.take(Purpose::Urgent)).count();
         assert!((10..100).contains(&taken), "{taken}");

@@ -14,7 +14,7 @@ use crate::{
     heap::HeapStorage,
     profile::{Budgets, Profile},
     socket::{Endpoint, SocketOptions},
-    stack::{Config, Datagram, Device, SocketId, Stack},
+    stack::{Config, Datagram, Device, Entry, SocketId, Stack},
 };
 
 thread_local! {
@@ -32,7 +32,7 @@ const MSS: u16 = 1_460;
 type Left = (Instant, usize, Vec<u8>, usize);
 
 struct World {
-    hosts: [Stack<HeapStorage>; 2],
+    hosts: [Stack<HeapStorage<[Entry; 3]>>; 2],
     /// By the time of arrival.
     wire: BTreeMap<(Instant, usize), (usize, Vec<u8>)>,
     left: Vec<Left>,
@@ -60,7 +60,7 @@ impl World {
             let device = Device { mtu: 1_500, checksum_offload: true, burst: 0 };
             let mut config = Config::new(address(at).into(), device, SecretKey([at as u8; 16]));
             config.profile = *profile;
-            Stack::new(HeapStorage::overlaid(3, 800, MSS, 2, 100).remembering(), config)
+            Stack::new(HeapStorage::overlaid([const { Entry::FREE }; 3], 800, MSS, 2, 100).remembering(), config)
         };
         let now = Instant::from_nanos(1_000_000_000);
         Self { hosts: [host(0), host(1)], wire: BTreeMap::new(), left: Vec::new(), now, seed, loss }
