@@ -99,7 +99,7 @@ impl Core {
         at: u16,
         make: &mut impl FnMut(&mut Self, Next<'_>) -> Option<R>,
     ) -> Option<R> {
-        let mut out = None;
+        let (mut out, mut has_left) = (Outgoing::EMPTY, false);
         let made = loop {
             let mut cx = self.context(now, &mut parts.pool);
             let socket = parts.table.socket(at)?;
@@ -108,19 +108,18 @@ impl Core {
                 cx.burst = 0;
             }
             #[cfg(feature = "platforms")]
-            let follows =
-                takes_short_ways() && cx.burst == 0 && out.as_mut().is_some_and(|out| socket.poll_next(&mut cx, out));
+            let follows = takes_short_ways() && cx.burst == 0 && has_left && socket.poll_next(&mut cx, &mut out);
             #[cfg(not(feature = "platforms"))]
             let follows = false;
-            if !follows {
-                out = socket.poll_transmit(&mut cx);
+            has_left = follows || socket.poll_transmit(&mut cx, &mut out);
+            if !has_left {
+                break None;
             }
-            let Some(out) = &mut out else { break None };
             #[cfg(feature = "fast-open")]
-            self.add_cookie(now, parts, at, out);
+            self.add_cookie(now, parts, at, &mut out);
             self.counts.note(|counts| counts.packets_out += 1);
             let socket = parts.table.socket(at)?;
-            let made = make(self, Next::Segment(out, &socket.tuple));
+            let made = make(self, Next::Segment(&out, &socket.tuple));
             let rests = socket.is_at_rest();
             if made.is_some() || rests || parts.table.heads.has_ready() {
                 if !rests {
@@ -132,7 +131,7 @@ impl Core {
         };
         let due = parts.table.socket(at)?.next_timeout();
         parts.table.schedule(at, due);
-        if out.is_none() {
+        if !has_left {
             self.free_if_done(now, parts, at);
         }
         made

@@ -128,7 +128,6 @@ pub struct Options {
 
 impl Options {
     /// None.
-    #[cfg(feature = "platforms")]
     pub(crate) const NONE: Self = Self {
         mss: None,
         window_scale: None,
