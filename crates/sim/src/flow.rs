@@ -61,7 +61,7 @@ impl Wires {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn launch(&mut self, now: Instant, way: usize, packet: Packet) {
         self.ways[way].on_packet(now, packet.segment());
     }

@@ -99,8 +99,8 @@ impl Core {
         at: u16,
         make: &mut impl FnMut(&mut Self, Next<'_>) -> Option<R>,
     ) -> Option<R> {
-        let (mut out, mut has_left) = (Outgoing::EMPTY, false);
-        let made = loop {
+        let mut out = Outgoing::EMPTY;
+        let (made, has_left) = loop {
             let mut cx = self.context(now, &mut parts.pool);
             let socket = parts.table.socket(at)?;
             if socket.tuple.udp_port().is_some() {
@@ -108,12 +108,11 @@ impl Core {
                 cx.burst = 0;
             }
             #[cfg(feature = "platforms")]
-            let follows = takes_short_ways() && cx.burst == 0 && has_left && socket.poll_next(&mut cx, &mut out);
+            let follows = takes_short_ways() && cx.burst == 0 && out.run.len > 0 && socket.poll_next(&mut cx, &mut out);
             #[cfg(not(feature = "platforms"))]
             let follows = false;
-            has_left = follows || socket.poll_transmit(&mut cx, &mut out);
-            if !has_left {
-                break None;
+            if !(follows || socket.poll_transmit(&mut cx, &mut out)) {
+                break (None, false);
             }
             #[cfg(feature = "fast-open")]
             self.add_cookie(now, parts, at, &mut out);
@@ -126,7 +125,7 @@ impl Core {
                     // To the back of the line: the others send in between.
                     parts.table.make_ready(at);
                 }
-                break made;
+                break (made, true);
             }
         };
         let due = parts.table.socket(at)?.next_timeout();
