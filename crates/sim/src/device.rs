@@ -9,14 +9,15 @@ use crate::packet::Packet;
 
 /// The device's own time, and what waits for it.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Device {
     per_packet: Duration,
     busy_until: Instant,
-    /// Nanoseconds that it was busy so far.
-    pub(crate) busy_nanos: u64,
-    pub(crate) inbox: VecDeque<Box<Packet>>,
     /// Whether the stack has more to send than the device had time for.
     pub(crate) has_more: bool,
+    pub(crate) inbox: VecDeque<Packet>,
+    /// Nanoseconds that it was busy so far.
+    pub(crate) busy_nanos: u64,
 }
 
 impl Device {

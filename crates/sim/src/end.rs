@@ -6,24 +6,27 @@ use fullpipe_diagnose::SynFacts;
 use fullpipe_path::{PathSpec, Side};
 use fullpipe_tcp::{
     SecretKey,
+    congestion::Algorithm,
     heap::HeapStorage,
     profile::{Budgets, ReceivePolicy},
-    socket::{Endpoint, Info, SocketOptions},
-    stack::{Config, Device as Interface, ListenerId, SocketId, Stack},
+    socket::{Endpoint, Info, SocketOptions, Tuple},
+    stack::{Config, Device as Interface, Entry, ListenerId, SocketId, Stack},
 };
 use fullpipe_units::Instant;
 
 use crate::{
     device::Device,
-    packet::Packet,
+    packet::{Known, Whole},
     spec::{HostSpec, SimError},
 };
 
 const PORT: u16 = 5201;
+/// ... and whoever connects there.
+const CALLER: u16 = 40_000;
 /// Largest number of buffers of one host: their names have 16 bits.
 const MOST: u64 = 60_000;
-/// Entries of a host: a listener and its connection, and one to spare.
-const ENTRIES: u16 = 3;
+/// Entries of a host: a listener and its connection.
+const ENTRIES: usize = 2;
 /// Buffers for what must leave.
 const RESERVE: u16 = 2;
 /// Buffers beyond what the byte limits need: segments at a write's end are small.
@@ -34,13 +37,14 @@ const PAST_LIMIT: u64 = 8 << 20;
 
 /// A host.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub(crate) struct End {
-    pub(crate) stack: Stack<HeapStorage>,
     pub(crate) socket: Option<SocketId>,
+    pub(crate) device: Device,
+    pub(crate) stack: Stack<HeapStorage<[Entry; ENTRIES]>>,
     listener: Option<ListenerId>,
     options: SocketOptions,
     is_v6: bool,
-    pub(crate) device: Device,
     /// What its SYN said.
     pub(crate) syn: Option<SynFacts>,
     /// Buffers that may hold what was sent, where these count and not bytes.
@@ -118,8 +122,10 @@ impl End {
         config.profile = profile;
         let mut options = SocketOptions::from_profile(&profile);
         options.no_nagle = spec.no_nagle;
+        let memory = HeapStorage::overlaid([const { Entry::FREE }; ENTRIES], buffers, mss, RESERVE, at_once);
+        let memory = if profile.congestion == Algorithm::Bbr { memory.remembering() } else { memory };
         Self {
-            stack: Stack::new(HeapStorage::overlaid(ENTRIES, buffers, mss, RESERVE, at_once), config),
+            stack: Stack::new(memory, config),
             socket: None,
             listener: None,
             options,
@@ -139,7 +145,7 @@ impl End {
 
     pub(crate) fn connect(&mut self, now: Instant, to: u8) -> Result<(), SimError> {
         let remote = Endpoint::new(address(to, self.is_v6), PORT);
-        let opened = self.stack.connect(now, Some(40_000), remote, self.options);
+        let opened = self.stack.connect(now, Some(CALLER), remote, self.options);
         self.socket = Some(opened.map_err(|error| SimError::Open(error.to_string()))?);
         Ok(())
     }
@@ -158,6 +164,14 @@ impl End {
         }
     }
 
+    /// What its plain segments don't say, where it is `host`, and whoever `opens` the connection.
+    pub(crate) fn known(&self, host: u8, opens: bool) -> Known {
+        let (own, other) = if opens { (CALLER, PORT) } else { (PORT, CALLER) };
+        let at = |host, port| Endpoint::new(address(host, self.is_v6), port);
+        let tuple = Tuple::new(at(host, own), at(1 - host, other));
+        Known { tuple, ttl: self.stack.config().profile.ttl }
+    }
+
     pub(crate) fn info(&mut self) -> Option<Info> {
         self.stack.info(self.socket?)
     }
@@ -169,7 +183,7 @@ impl End {
 }
 
 /// Notes what an end's SYN says.
-pub(crate) fn note_syn(syn: &mut Option<SynFacts>, packet: &Packet) {
+pub(crate) fn note_syn(syn: &mut Option<SynFacts>, packet: &Whole) {
     let Some(header) = packet.datagram().map(|datagram| &datagram.header) else { return };
     if syn.is_none() {
         *syn = Some(SynFacts {

@@ -9,7 +9,7 @@ use fullpipe_units::Instant;
 use crate::{
     application::Application,
     end::{End, note_syn},
-    packet::{Body, Packet},
+    packet::{Body, Known, Packet, Whole},
     pcap::Capture,
     spec::{SimError, Spec},
     writer::{Next, Reading, Writer, ZEROS},
@@ -24,20 +24,20 @@ pub(crate) const OBSERVED: u32 = 0;
 #[derive(Debug)]
 pub(crate) struct Wires {
     /// From each host to the other.
-    pub(crate) ways: [OneWay<Box<Packet>>; 2],
+    pub(crate) ways: [OneWay<Packet>; 2],
     /// When each has something to do; kept, because asking costs.
     pub(crate) due: [Instant; 2],
     /// What each end's interface saw of the observed connection.
     pub(crate) captures: Option<[Capture; 2]>,
     /// When the observed sender first sent payload.
     pub(crate) started: Option<Instant>,
-    /// Packets that arrived: their memory is used again.
+    /// Packets that were not plain, and arrived: their memory is used again.
     #[expect(clippy::vec_box, reason = "what is kept for use again is the boxes")]
-    spare: Vec<Box<Packet>>,
+    spare: Vec<Box<Whole>>,
 }
 
 impl Wires {
-    pub(crate) fn new(ways: [OneWay<Box<Packet>>; 2], captures: bool) -> Self {
+    pub(crate) fn new(ways: [OneWay<Packet>; 2], captures: bool) -> Self {
         Self {
             ways,
             due: [Instant::FAR_FUTURE; 2],
@@ -49,26 +49,35 @@ impl Wires {
 
     /// A packet to fill.
     #[inline]
-    pub(crate) fn blank(&mut self) -> Box<Packet> {
-        self.spare.pop().unwrap_or_else(|| Box::new(Packet::EMPTY))
+    pub(crate) fn blank(&mut self) -> Box<Whole> {
+        self.spare.pop().unwrap_or_else(|| Box::new(Whole::EMPTY))
     }
 
     /// A packet that nobody needs any more.
     #[inline]
-    pub(crate) fn recycle(&mut self, packet: Box<Packet>) {
-        self.spare.push(packet);
+    pub(crate) fn recycle(&mut self, packet: Packet) {
+        if let Packet::Whole(whole) = packet {
+            self.spare.push(whole);
+        }
     }
 
     #[inline]
-    pub(crate) fn launch(&mut self, now: Instant, way: usize, packet: Box<Packet>) {
+    pub(crate) fn launch(&mut self, now: Instant, way: usize, packet: Packet) {
         self.ways[way].on_packet(now, packet.segment());
     }
 
     /// Notes what a host of the observed connection sends.
     #[inline]
-    fn note_departure(&mut self, now: Instant, host: usize, packet: &Packet, layout: &OptionLayout) {
-        if let Some(captures) = &mut self.captures {
-            captures[host].push(now, packet, layout);
+    fn note_departure(&mut self, now: Instant, host: usize, packet: &Packet, shown: Option<&(Known, OptionLayout)>) {
+        if self.captures.is_some() || self.started.is_none() {
+            self.note(now, host, packet, shown);
+        }
+    }
+
+    #[inline(never)]
+    fn note(&mut self, now: Instant, host: usize, packet: &Packet, shown: Option<&(Known, OptionLayout)>) {
+        if let (Some(captures), Some((known, layout))) = (&mut self.captures, shown) {
+            captures[host].push(now, &packet.whole(known), layout);
         }
         if host == SENDER && self.started.is_none() && packet.payload() > 0 {
             self.started = Some(now);
@@ -84,16 +93,17 @@ impl Wires {
 
 /// A connection.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub(crate) struct Flow {
-    number: u32,
-    pub(crate) ends: [End; 2],
-    pub(crate) writer: Writer,
-    pub(crate) reading: Reading,
-    /// Who opens it, and when, where that has not happened.
-    pub(crate) opens: usize,
-    pub(crate) begins: Option<Instant>,
     /// When something is due, as far as the driver knows; it may turn out to be nothing.
     pub(crate) queued: Instant,
+    pub(crate) begins: Option<Instant>,
+    number: u32,
+    /// Who opens it, and when, where that has not happened.
+    pub(crate) opens: usize,
+    pub(crate) reading: Reading,
+    pub(crate) writer: Writer,
+    pub(crate) ends: [End; 2],
 }
 
 impl Flow {
@@ -172,7 +182,7 @@ impl Flow {
     }
 
     /// A packet arrives at a host.
-    pub(crate) fn hand_over(&mut self, now: Instant, host: usize, packet: Box<Packet>, wires: &mut Wires) {
+    pub(crate) fn hand_over(&mut self, now: Instant, host: usize, packet: Packet, wires: &mut Wires) {
         if !self.ends[host].device.is_free() {
             self.ends[host].device.inbox.push_back(packet);
             return self.work_device(now, host, wires);
@@ -181,13 +191,39 @@ impl Flow {
         self.work(now, host, wires);
     }
 
+    /// What plain segments of a host don't say.
+    pub(crate) fn known(&self, host: usize) -> Known {
+        self.ends[host].known(host as u8, host == self.opens)
+    }
+
     #[inline]
-    fn deliver(&mut self, now: Instant, host: usize, packet: Box<Packet>, wires: &mut Wires) {
+    fn deliver(&mut self, now: Instant, host: usize, packet: Packet, wires: &mut Wires) {
         if self.number == OBSERVED
             && let Some(captures) = &mut wires.captures
         {
-            captures[host].push(now, &packet, &self.ends[1 - host].stack.config().profile.layout);
+            let whole = packet.whole(&self.known(1 - host));
+            captures[host].push(now, &whole, &self.ends[1 - host].stack.config().profile.layout);
         }
+        match &packet {
+            Packet::Plain { segment, .. } => {
+                let data = &ZEROS[..segment.data_len() as usize];
+                let End { stack, socket, .. } = &mut self.ends[host];
+                if !socket.is_some_and(|id| stack.on_plain(now, id, segment, data)) {
+                    self.deliver_whole(now, host, &packet.whole(&self.known(1 - host)));
+                }
+            }
+            Packet::Whole(whole) => self.deliver_whole(now, host, whole),
+        }
+        if host == RECEIVER && packet.is_pushed() {
+            self.reading.pushed = true;
+        }
+        wires.recycle(packet);
+        if self.ends[host].socket.is_none() {
+            self.ends[host].accept(now);
+        }
+    }
+
+    fn deliver_whole(&mut self, now: Instant, host: usize, packet: &Whole) {
         // The stack counts what it drops.
         match &packet.body {
             Body::Segment(datagram) => {
@@ -196,13 +232,6 @@ impl Flow {
             }
             Body::Bytes(head) => _ = self.ends[host].stack.on_packet(now, &head.packet(packet.len), true),
             Body::Cross => {}
-        }
-        if host == RECEIVER && packet.is_pushed() {
-            self.reading.pushed = true;
-        }
-        wires.recycle(packet);
-        if self.ends[host].socket.is_none() {
-            self.ends[host].accept(now);
         }
     }
 
@@ -269,17 +298,24 @@ impl Flow {
     fn depart(&mut self, now: Instant, host: usize, wires: &mut Wires, most: u32) -> bool {
         let (number, mut sent) = (self.number, 0);
         let is_observed = number == OBSERVED;
+        let shown = (is_observed && wires.captures.is_some())
+            .then(|| (self.known(host), self.ends[host].stack.config().profile.layout));
         let End { stack, syn, .. } = &mut self.ends[host];
         while stack.may_transmit() && sent < most {
-            let layout = stack.config().profile.layout;
             let answer = stack.poll_datagrams(now, |departing| {
-                let mut packet = wires.blank();
-                packet.set_segment(departing, number);
-                if packet.is_syn() {
-                    note_syn(syn, &packet);
-                }
+                let packet = match departing.plain() {
+                    Ok(segment) => Packet::Plain { flow: number, segment },
+                    Err(departing) => {
+                        let mut packet = wires.blank();
+                        packet.set_segment(departing, number);
+                        if packet.is_syn() {
+                            note_syn(syn, &packet);
+                        }
+                        Packet::Whole(packet)
+                    }
+                };
                 if is_observed {
-                    wires.note_departure(now, host, &packet, &layout);
+                    wires.note_departure(now, host, &packet, shown.as_ref());
                 }
                 wires.launch(now, host, packet);
                 sent += 1;
@@ -288,8 +324,9 @@ impl Flow {
             let Some(answer) = answer else { break };
             let mut packet = wires.blank();
             packet.set_answer(&answer, number);
+            let packet = Packet::Whole(packet);
             if is_observed {
-                wires.note_departure(now, host, &packet, &layout);
+                wires.note_departure(now, host, &packet, shown.as_ref());
             }
             wires.launch(now, host, packet);
             sent += 1;

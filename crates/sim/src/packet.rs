@@ -2,7 +2,8 @@
 
 use fullpipe_path::{Ecn, Segment};
 use fullpipe_tcp::{
-    stack::{Datagram, Departing, Transmit},
+    socket::Tuple,
+    stack::{Datagram, Departing, Plain, Transmit},
     wire::{
         checksum::Checksum,
         ip,
@@ -17,9 +18,23 @@ const ALL: Flags = Flags::FIN.with(Flags::SYN).with(Flags::RST).with(Flags::PSH)
 /// Traffic of nobody who is simulated.
 pub(crate) const CROSS: u32 = u32::MAX;
 
-/// An IP packet whose bytes beyond the head are zeros.
+/// An IP packet whose bytes beyond the head are zeros. Most are plain segments: these lie in the path's lines themselves, one behind the
+/// other, so that thousands of them under way are read as they were written.
+#[derive(Clone, Debug)]
+pub(crate) enum Packet {
+    /// A plain segment.
+    Plain {
+        /// Whose it is.
+        flow: u32,
+        segment: Plain,
+    },
+    /// Any other packet.
+    Whole(Box<Whole>),
+}
+
+/// A packet with all that it may say.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Packet {
+pub(crate) struct Whole {
     pub(crate) body: Body,
     pub(crate) len: u32,
     /// Whose it is.
@@ -35,6 +50,14 @@ pub(crate) enum Body {
     Bytes(Head),
     /// Nothing to anybody.
     Cross,
+}
+
+/// What a plain segment of a connection does not say.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Known {
+    /// The two ends as its sender sees them.
+    pub(crate) tuple: Tuple,
+    pub(crate) ttl: u8,
 }
 
 /// The bytes of a packet that are not zeros.
@@ -58,6 +81,97 @@ impl Head {
 }
 
 impl Packet {
+    /// Whose it is.
+    #[inline]
+    pub(crate) fn flow(&self) -> u32 {
+        match self {
+            Self::Plain { flow, .. } => *flow,
+            Self::Whole(whole) => whole.flow,
+        }
+    }
+
+    /// The length of the packet in bytes.
+    #[inline]
+    pub(crate) fn len(&self) -> u32 {
+        match self {
+            Self::Plain { segment, .. } => segment.len(),
+            Self::Whole(whole) => whole.len,
+        }
+    }
+
+    /// As the path sees it.
+    #[inline]
+    pub(crate) fn segment(self) -> Segment<Self> {
+        let (ecn, is_only_ack) = match &self {
+            Self::Plain { segment, .. } => (segment.ecn(), segment.data_len() == 0 && is_only_ack(segment.flags())),
+            Self::Whole(whole) => match whole.datagram() {
+                Some(datagram) => (datagram.ip.ecn, whole.is_only_ack()),
+                None => (ip::Ecn::NotEct, false),
+            },
+        };
+        let ecn = match ecn {
+            ip::Ecn::NotEct => Ecn::NotEct,
+            ip::Ecn::Ect0 => Ecn::Ect0,
+            ip::Ecn::Ect1 => Ecn::Ect1,
+            ip::Ecn::Ce => Ecn::Ce,
+        };
+        Segment { ecn, ack_of: is_only_ack.then(|| self.flow()), ..Segment::new(self.len(), self) }
+    }
+
+    /// As it leaves the path: a queue may have marked it.
+    #[inline]
+    pub(crate) fn arrived(segment: Segment<Self>) -> Self {
+        let mut packet = segment.handle;
+        if segment.ecn == Ecn::Ce {
+            match &mut packet {
+                Self::Plain { segment, .. } => segment.mark_ce(),
+                Self::Whole(whole) => {
+                    if let Body::Segment(datagram) = &mut whole.body {
+                        datagram.ip.ecn = ip::Ecn::Ce;
+                    }
+                }
+            }
+        }
+        packet
+    }
+
+    /// With all that it says.
+    pub(crate) fn whole(&self, known: &Known) -> Whole {
+        match self {
+            Self::Plain { flow, segment } => {
+                let datagram = segment.datagram(known.tuple, known.ttl);
+                Whole { body: Body::Segment(datagram), len: datagram.len(), flow: *flow }
+            }
+            Self::Whole(whole) => **whole,
+        }
+    }
+
+    /// Bytes of TCP payload; none where it is not TCP.
+    #[inline]
+    pub(crate) fn payload(&self) -> u32 {
+        match self {
+            Self::Plain { segment, .. } => segment.data_len(),
+            Self::Whole(whole) => whole.datagram().map_or(0, |datagram| datagram.data_len),
+        }
+    }
+
+    /// Whether it is a TCP segment with PSH.
+    #[inline]
+    pub(crate) fn is_pushed(&self) -> bool {
+        match self {
+            Self::Plain { segment, .. } => segment.flags().has(Flags::PSH),
+            Self::Whole(whole) => whole.has(Flags::PSH),
+        }
+    }
+}
+
+/// Whether flags say that something is acknowledged, and nothing else.
+#[inline]
+fn is_only_ack(flags: Flags) -> bool {
+    ALL.without(flags) == ALL.without(Flags::ACK)
+}
+
+impl Whole {
     pub(crate) const EMPTY: Self = Self { body: Body::Cross, len: 0, flow: 0 };
 
     /// Becomes a segment that leaves a stack.
@@ -101,39 +215,12 @@ impl Packet {
         self.datagram().is_some_and(|datagram| datagram.header.flags.has(flag))
     }
 
-    /// As the path sees it.
-    #[inline]
-    pub(crate) fn segment(self: Box<Self>) -> Segment<Box<Self>> {
-        let ack_of = self.is_only_ack().then_some(self.flow);
-        let ecn = match self.datagram().map(|datagram| datagram.ip.ecn) {
-            None | Some(ip::Ecn::NotEct) => Ecn::NotEct,
-            Some(ip::Ecn::Ect0) => Ecn::Ect0,
-            Some(ip::Ecn::Ect1) => Ecn::Ect1,
-            Some(ip::Ecn::Ce) => Ecn::Ce,
-        };
-        Segment { ecn, ack_of, ..Segment::new(self.len, self) }
-    }
-
     /// Whether it acknowledges what came in order, and does nothing else.
     #[inline]
     fn is_only_ack(&self) -> bool {
         self.datagram().is_some_and(|datagram| {
-            datagram.data_len == 0
-                && datagram.header.options.sack.is_empty()
-                && ALL.without(datagram.header.flags) == ALL.without(Flags::ACK)
+            datagram.data_len == 0 && datagram.header.options.sack.is_empty() && is_only_ack(datagram.header.flags)
         })
-    }
-
-    /// As it leaves the path: a queue may have marked it.
-    #[inline]
-    pub(crate) fn arrived(segment: Segment<Box<Self>>) -> Box<Self> {
-        let mut packet = segment.handle;
-        if segment.ecn == Ecn::Ce
-            && let Body::Segment(datagram) = &mut packet.body
-        {
-            datagram.ip.ecn = ip::Ecn::Ce;
-        }
-        packet
     }
 
     /// Its bytes; `layout` is that of its sender.
@@ -148,22 +235,10 @@ impl Packet {
         }
     }
 
-    /// Bytes of TCP payload; none where it is not TCP.
-    #[inline]
-    pub(crate) fn payload(&self) -> u32 {
-        self.datagram().map_or(0, |datagram| datagram.data_len)
-    }
-
     /// Whether it is a TCP segment with SYN.
     #[inline]
     pub(crate) fn is_syn(&self) -> bool {
         self.has(Flags::SYN)
-    }
-
-    /// Whether it is a TCP segment with PSH.
-    #[inline]
-    pub(crate) fn is_pushed(&self) -> bool {
-        self.has(Flags::PSH)
     }
 
     /// What a router whose next link takes `mtu` bytes says about this packet: "fragmentation needed" (RFC 1191), or
@@ -222,7 +297,10 @@ mod tests {
     fn what_reports_a_gap_is_more_than_an_acknowledgement() {
         let mut datagram = Datagram::EMPTY;
         datagram.header.flags = Flags::ACK;
-        let ack_of = |datagram| Box::new(Packet { body: Body::Segment(datagram), len: 52, flow: 3 }).segment().ack_of;
+        let ack_of = |datagram| {
+            let whole = Whole { body: Body::Segment(datagram), len: 52, flow: 3 };
+            Packet::Whole(Box::new(whole)).segment().ack_of
+        };
         assert_eq!(ack_of(datagram), Some(3));
         datagram.header.options.sack.push(SackBlock { start: SeqNum::new(1), end: SeqNum::new(2) });
         assert_eq!(ack_of(datagram), None);

@@ -7,7 +7,7 @@ use fullpipe_units::Instant;
 
 use fullpipe_tcp::wire::tcp::OptionLayout;
 
-use crate::packet::{Head, Packet};
+use crate::packet::{Head, Whole};
 
 /// What one end's interface saw.
 #[derive(Clone, Debug, Default)]
@@ -30,7 +30,7 @@ const NANOSECONDS: u32 = 0xa1b2_3c4d;
 
 impl Capture {
     /// Notes a packet, whose sender has this layout.
-    pub(crate) fn push(&mut self, at: Instant, packet: &Packet, layout: &OptionLayout) {
+    pub(crate) fn push(&mut self, at: Instant, packet: &Whole, layout: &OptionLayout) {
         self.records.push(Record { at, head: packet.head(layout), len: packet.len });
     }
 

@@ -226,18 +226,19 @@ impl<'s> World<'s> {
         Ok(())
     }
 
-    fn arrived(&mut self, way: usize, departure: Departure<Box<Packet>>) {
-        let packet = Packet::arrived(departure.segment);
+    fn arrived(&mut self, way: usize, departure: Departure<Packet>) {
         if way == SENDER && departure.fate == Fate::Delivered {
             let overhead = self.narrowest.as_ref().map_or(0, |hop| hop.overhead.into());
-            self.ledger.delivered(u64::from(packet.len) + overhead);
+            self.ledger.delivered(u64::from(departure.segment.len) + overhead);
         }
-        let number = packet.flow;
+        let packet = Packet::arrived(departure.segment);
+        let number = packet.flow();
         let Some(flow) = self.flows.get_mut(number as usize) else { return self.wires.recycle(packet) };
         let (host, packet) = match departure.fate {
             Fate::Delivered => (1 - way, packet),
             Fate::TooBig { mtu, .. } => {
-                (way, Box::new(packet.too_big(mtu, &flow.ends[way].stack.config().profile.layout)))
+                let refused = packet.whole(&flow.known(way));
+                (way, Packet::Whole(Box::new(refused.too_big(mtu, &flow.ends[way].stack.config().profile.layout))))
             }
         };
         flow.hand_over(self.now, host, packet, &mut self.wires);
@@ -260,7 +261,7 @@ impl<'s> World<'s> {
         while cross.next <= self.now {
             let mut packet = self.wires.blank();
             packet.set_cross(cross.spec.packet);
-            self.wires.launch(self.now, SENDER, packet);
+            self.wires.launch(self.now, SENDER, Packet::Whole(packet));
             cross.plan();
         }
         self.wires.ask(SENDER);

@@ -44,38 +44,39 @@ pub(crate) enum Next {
 
 /// The sending application.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Writer {
-    application: Application,
-    left: Left,
-    buffer: SendBuffer,
-    budgets: bool,
-    /// How often Linux reserves room for the congestion window.
-    reserves: u64,
-    /// Bytes that the send buffer takes now, as its platform counts them.
-    pub(crate) limit: u64,
-    /// Bytes of the write under way that are not in the buffer yet.
-    current: u64,
     /// Waits for room.
     pub(crate) blocked: bool,
-    /// When it does something by itself.
-    pub(crate) next_at: Option<Instant>,
-    /// Bytes of requests and answers that it read.
-    asked: u64,
     closed: bool,
-    started: bool,
-    /// The queue as Linux fills it.
-    filling: Filling,
+    budgets: bool,
     /// The limit was looked at, as it is when a connection begins.
     has_grown: bool,
     /// Nothing of the write under way was written yet.
     is_new: bool,
-    /// Since when the writer waits for room, and nanoseconds that the write under way waited before.
-    waits_since: Option<Instant>,
-    waited: u64,
-    /// Something was sent since Linux was last asked who holds the sender.
-    has_sent: bool,
     /// Linux counts the writer as held by the buffer (`TCP_CHRONO_SNDBUF_LIMITED`).
     pub(crate) counts_as_held: bool,
+    /// Something was sent since Linux was last asked who holds the sender.
+    has_sent: bool,
+    started: bool,
+    /// When it does something by itself.
+    pub(crate) next_at: Option<Instant>,
+    /// Bytes that the send buffer takes now, as its platform counts them.
+    pub(crate) limit: u64,
+    /// How often Linux reserves room for the congestion window.
+    reserves: u64,
+    buffer: SendBuffer,
+    /// Bytes of the write under way that are not in the buffer yet.
+    current: u64,
+    /// The queue as Linux fills it.
+    filling: Filling,
+    /// Since when the writer waits for room, and nanoseconds that the write under way waited before.
+    waits_since: Option<Instant>,
+    left: Left,
+    application: Application,
+    /// Bytes of requests and answers that it read.
+    asked: u64,
+    waited: u64,
 }
 
 impl Writer {
@@ -321,19 +322,20 @@ impl Writer {
 
 /// The receiving application.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Reading {
-    reader: Reader,
-    application: Application,
-    next_at: Option<Instant>,
-    /// Bytes of the response or message under way that are missing.
-    missing: u64,
     is_open: bool,
-    asks_at: Option<Instant>,
     pub(crate) ended: bool,
     waits_for_data: bool,
     acks_when_read: bool,
     /// A segment that was pushed has come and was not acknowledged for that yet.
     pub(crate) pushed: bool,
+    next_at: Option<Instant>,
+    asks_at: Option<Instant>,
+    reader: Reader,
+    application: Application,
+    /// Bytes of the response or message under way that are missing.
+    missing: u64,
 }
 
 impl Reading {

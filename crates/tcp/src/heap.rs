@@ -3,6 +3,8 @@
 
 use alloc::{vec, vec::Vec};
 
+#[cfg(feature = "bbr")]
+use crate::pool::Before;
 use crate::{
     pool::{Pool, PoolState, Slot},
     stack::{Entry, Storage},
@@ -11,18 +13,24 @@ use crate::{
 /// The largest pool: buffers are named by 16 bits, and one name means none.
 pub const BUFFERS_MAX: u16 = u16::MAX - 1;
 
-/// Packet buffers and socket entries.
+/// Packet buffers and socket entries. A host of few sockets may have these in place, in an array.
 #[derive(Debug)]
-pub struct HeapStorage {
-    bytes: Vec<u8>,
-    /// Of a pool whose buffers are overlaid no more of them than were ever taken, and some to spare: memory that nobody
-    /// touches costs nothing.
-    slots: Vec<Slot>,
+#[repr(C)]
+pub struct HeapStorage<E = Vec<Entry>> {
+    state: PoolState,
     /// So many to spare.
     #[cfg(feature = "platforms")]
     at_once: u16,
-    state: PoolState,
-    entries: Vec<Entry>,
+    /// Of a pool whose buffers are overlaid no more of them than were ever taken, and some to spare: memory that nobody
+    /// touches costs nothing.
+    slots: Vec<Slot>,
+    bytes: Vec<u8>,
+    #[cfg(feature = "bbr")]
+    befores: Vec<Before>,
+    /// Whether there is one for each slot.
+    #[cfg(feature = "bbr")]
+    remembers: bool,
+    entries: E,
 }
 
 impl HeapStorage {
@@ -36,20 +44,43 @@ impl HeapStorage {
             #[cfg(feature = "platforms")]
             at_once: 0,
             state: PoolState::new(buffers),
-            entries: free_entries(sockets),
+            entries: (0..sockets).map(|_| Entry::FREE).collect(),
+            #[cfg(feature = "bbr")]
+            befores: vec![Before::NOTHING; usize::from(buffers)],
+            #[cfg(feature = "bbr")]
+            remembers: true,
         }
     }
+}
 
-    /// The same with all buffers in the same bytes: for payload of zeros alone, which then stays in the processor's cache,
+impl<E: AsMut<[Entry]>> HeapStorage<E> {
+    /// Memory for the sockets of `entries`, with all buffers in the same bytes: for payload of zeros alone, which then stays in the processor's cache,
     /// however large the window. `reserve` buffers are kept for what must leave; a call gets no more than `at_once` that were
-    /// never taken.
+    /// never taken. Congestion control by rates needs it [`remembering`](Self::remembering).
     #[cfg(feature = "platforms")]
-    pub fn overlaid(sockets: u16, buffers: u16, buffer_bytes: u16, reserve: u16, at_once: u16) -> Self {
+    pub fn overlaid(entries: E, buffers: u16, buffer_bytes: u16, reserve: u16, at_once: u16) -> Self {
         let buffers = buffers.min(BUFFERS_MAX);
         let mut state = PoolState::overlaid(buffers, buffer_bytes);
         state.set_reserve(reserve);
         let slots = Vec::with_capacity(buffers.into());
-        Self { bytes: vec![0; buffer_bytes.into()], slots, at_once, state, entries: free_entries(sockets) }
+        Self {
+            state,
+            at_once,
+            entries,
+            slots,
+            bytes: vec![0; buffer_bytes.into()],
+            #[cfg(feature = "bbr")]
+            befores: Vec::new(),
+            #[cfg(feature = "bbr")]
+            remembers: false,
+        }
+    }
+
+    /// Memory that remembers for each buffer what had been delivered when its data left, from the beginning on.
+    #[cfg(all(feature = "platforms", feature = "bbr"))]
+    #[must_use]
+    pub fn remembering(self) -> Self {
+        Self { remembers: true, ..self }
     }
 
     /// There are slots for whatever a call takes.
@@ -59,26 +90,29 @@ impl HeapStorage {
         let at_once = usize::from(self.at_once);
         let reached = usize::from(self.state.untouched) + at_once + at_once / 2 + 1;
         self.slots.resize(reached.min(self.state.count.into()), Slot::EMPTY);
+        #[cfg(feature = "bbr")]
+        if self.remembers {
+            self.befores.resize(self.slots.len(), Before::NOTHING);
+        }
     }
 }
 
-fn free_entries(sockets: u16) -> Vec<Entry> {
-    (0..sockets).map(|_| Entry::FREE).collect()
-}
-
-impl Storage for HeapStorage {
+impl<E: AsMut<[Entry]>> Storage for HeapStorage<E> {
     #[inline]
     fn parts(&mut self) -> (Pool<'_>, &mut [Entry]) {
         #[cfg(feature = "platforms")]
         if self.slots.len() < usize::from(self.state.untouched.saturating_add(self.at_once).min(self.state.count)) {
             self.grow();
         }
-        (Pool::new(&mut self.bytes, &mut self.slots, &mut self.state), &mut self.entries)
+        let pool = Pool::new(&mut self.bytes, &mut self.slots, &mut self.state);
+        #[cfg(feature = "bbr")]
+        let pool = pool.remembering(&mut self.befores);
+        (pool, self.entries.as_mut())
     }
 
     #[inline]
     fn entries(&mut self) -> &mut [Entry] {
-        &mut self.entries
+        self.entries.as_mut()
     }
 }
 
@@ -89,7 +123,7 @@ mod tests {
 
     #[test]
     fn an_overlaid_pool_gives_all_of_its_buffers() {
-        let mut storage = HeapStorage::overlaid(1, 5_000, 100, 2, 10);
+        let mut storage = HeapStorage::overlaid([Entry::FREE], 5_000, 100, 2, 10);
         let mut pool = storage.parts().0;
         let taken = std::iter::from_fn(|| pool.take(Purpose::Urgent)).count();
         assert!((10..100).contains(&taken), "{taken}");

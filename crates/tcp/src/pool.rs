@@ -9,6 +9,9 @@
 
 use fullpipe_units::{Instant, SeqNum};
 
+#[cfg(feature = "bbr")]
+pub use crate::send::Before;
+
 /// The name of one buffer; [`NONE`] is none.
 pub(crate) type BufferId = u16;
 /// No buffer.
@@ -23,8 +26,9 @@ pub enum Purpose {
     Normal,
 }
 
-/// What a socket remembers about the data in one buffer.
+/// What a socket remembers about the data in one buffer. Where lines of a cache are read, two of them fill one.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(target_pointer_width = "64", repr(align(32)))]
 pub struct Slot {
     pub(crate) next: BufferId,
     pub(crate) prev: BufferId,
@@ -46,9 +50,6 @@ pub struct Slot {
     pub(crate) retransmits: u8,
     /// When it was last sent.
     pub(crate) sent_at: Instant,
-    /// What had been delivered then.
-    #[cfg(feature = "bbr")]
-    pub(crate) rate: crate::send::Before,
 }
 
 impl Slot {
@@ -66,8 +67,6 @@ impl Slot {
         mark: Mark(0),
         retransmits: 0,
         sent_at: Instant::ZERO,
-        #[cfg(feature = "bbr")]
-        rate: crate::send::Before::NOTHING,
     };
 
     /// A slot that nobody has taken yet: all zeros.
@@ -195,6 +194,8 @@ impl PoolState {
 pub struct PoolMemory<const N: usize = 256, const SIZE: usize = 1548> {
     bytes: [[u8; SIZE]; N],
     slots: [Slot; N],
+    #[cfg(feature = "bbr")]
+    befores: [Before; N],
     state: Option<PoolState>,
 }
 
@@ -204,13 +205,22 @@ impl<const N: usize, const SIZE: usize> PoolMemory<N, SIZE> {
     /// All buffers free.
     pub const fn new() -> Self {
         () = Self::FITS;
-        Self { bytes: [[0; SIZE]; N], slots: [Slot::UNTOUCHED; N], state: None }
+        Self {
+            bytes: [[0; SIZE]; N],
+            slots: [Slot::UNTOUCHED; N],
+            #[cfg(feature = "bbr")]
+            befores: [Before::NOTHING; N],
+            state: None,
+        }
     }
 
     /// The pool in this memory.
     pub fn pool(&mut self) -> Pool<'_> {
         let state = self.state.get_or_insert(const { PoolState::new(N as u16) });
-        Pool::new(self.bytes.as_flattened_mut(), &mut self.slots, state)
+        let pool = Pool::new(self.bytes.as_flattened_mut(), &mut self.slots, state);
+        #[cfg(feature = "bbr")]
+        let pool = pool.remembering(&mut self.befores);
+        pool
     }
 }
 
@@ -225,6 +235,8 @@ impl<const N: usize, const SIZE: usize> Default for PoolMemory<N, SIZE> {
 pub struct Pool<'a> {
     bytes: &'a mut [u8],
     slots: &'a mut [Slot],
+    #[cfg(feature = "bbr")]
+    befores: &'a mut [Before],
     state: &'a mut PoolState,
     size: usize,
     stride: usize,
@@ -238,7 +250,15 @@ impl<'a> Pool<'a> {
         if !cfg!(feature = "platforms") {
             // The compiler knows it.
             let size = (bytes.len() / slots.len().max(1)).min(usize::from(u16::MAX));
-            return Self { bytes, slots, state, size, stride: size };
+            return Self {
+                bytes,
+                slots,
+                #[cfg(feature = "bbr")]
+                befores: &mut [],
+                state,
+                size,
+                stride: size,
+            };
         }
         if state.size == 0 {
             let size = bytes.len() / slots.len().max(1);
@@ -246,7 +266,22 @@ impl<'a> Pool<'a> {
             state.stride = state.size;
         }
         let (size, stride) = (usize::from(state.size), usize::from(state.stride));
-        Self { bytes, slots, state, size, stride }
+        Self {
+            bytes,
+            slots,
+            #[cfg(feature = "bbr")]
+            befores: &mut [],
+            state,
+            size,
+            stride,
+        }
+    }
+
+    /// The pool with one of `befores` for each buffer, which congestion control by rates asks for: for what is not there it gets no sample.
+    #[cfg(feature = "bbr")]
+    #[must_use]
+    pub fn remembering(self, befores: &'a mut [Before]) -> Self {
+        Self { befores, ..self }
     }
 
     /// From one buffer to the next.
@@ -327,6 +362,19 @@ impl<'a> Pool<'a> {
 
     pub(crate) fn slot_mut(&mut self, id: BufferId) -> &mut Slot {
         &mut self.slots[usize::from(id)]
+    }
+
+    /// What had been delivered when the data in a buffer was last sent, where that is remembered.
+    #[cfg(feature = "bbr")]
+    pub(crate) fn before(&self, id: BufferId) -> Before {
+        self.befores.get(usize::from(id)).copied().unwrap_or(Before::NOTHING)
+    }
+
+    #[cfg(feature = "bbr")]
+    pub(crate) fn set_before(&mut self, id: BufferId, to: Before) {
+        if let Some(before) = self.befores.get_mut(usize::from(id)) {
+            *before = to;
+        }
     }
 
     /// All bytes of a buffer.

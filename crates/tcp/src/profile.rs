@@ -238,7 +238,58 @@ pub enum TimeWait {
 
 /// The policy of a stack.
 #[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub struct Profile {
+    /// Bounds of the retransmission timeout.
+    pub rto: Rto,
+    /// Whether the receive budget grows.
+    pub receive: ReceivePolicy,
+    /// TTL and hop limit.
+    pub ttl: u8,
+    /// What counts towards the number of segments after which to acknowledge.
+    pub ack_count: AckCount,
+    /// When the window's growth is advertised.
+    pub window_update: WindowUpdate,
+    /// By how much the window grows.
+    pub window_step: WindowStep,
+    /// Whether acknowledgements that only report what arrived out of order are gathered, after the first three: for a twentieth of a
+    /// round trip, a millisecond at the most (`tcp_comp_sack_delay_ns`): Linux from 4.18 on.
+    pub compresses_sacks: bool,
+    /// Whether losses are found by time (RFC 8985) where SACK is on; by counting (RFC 6675) otherwise.
+    pub rack: bool,
+    /// Whether a sender that has room for a part of what it would hand to the device at once waits for more, where an
+    /// acknowledgement is near (`tcp_tso_should_defer`): Linux. Packets leave in bursts, which short queues feel. None of
+    /// the profiles here says so, because a sender is no faster for it; a simulation of Linux does.
+    pub gathers_bursts: bool,
+    /// Segments of a train that is pushed at its end, at the least, where [`Push::TrainEnd`] is the way.
+    pub least_train: u8,
+    /// Where PSH goes.
+    pub push: Push,
+    /// When small segments wait.
+    pub nagle: Nagle,
+    /// Whether each acknowledgement counts in full for the smoothed round-trip time (RFC 6298), instead of those of a round trip
+    /// together (RFC 7323, appendix G): Linux.
+    pub smooths_each_ack: bool,
+    /// Whether CUBIC is that of Linux (net/ipv4/tcp_cubic.c): it leaves slow start before the first loss, when acknowledgements
+    /// tell that the path is full (`hystart`, which RFC 9406 grew out of); until the first loss it grows by a twentieth in a round
+    /// trip at least; a timeout lets it begin anew; and the window that Reno would have grows by 8/15 of a segment throughout.
+    pub linux_cubic: bool,
+    /// Whether a loss reduces the congestion window itself, instead of what was in flight (RFC 5681, section 3.1, equation 4):
+    /// Linux. A sender that something else holds has a window of up to twice its flight, and loses no speed.
+    pub reduces_window: bool,
+    /// Whether the window is reduced after an idle time (RFC 5681, section 4.1).
+    pub restart_after_idle: bool,
+    /// Segments by which slow start may grow for one ACK; zero for no bound.
+    pub slow_start_limit: u8,
+    /// Whether full segments that time out twice are taken for too large, where no ICMP says so (RFC 4821, section 7.7),
+    /// and larger ones are searched for (section 7), without which the largest are tried again after ten minutes.
+    pub mtu_probing: bool,
+    /// Whether all that the buffer holds is taken, even what the window field is too small to offer: FreeBSD.
+    pub takes_unoffered: bool,
+    /// Whether the offered window stays zero between the handshake and `accept`.
+    pub zero_window_until_accept: bool,
+    /// How often data is retransmitted in a row before the connection is given up (R2).
+    pub retries: u8,
     /// A name for reports.
     pub name: &'static str,
     /// The options of a SYN, in order.
@@ -257,19 +308,8 @@ pub struct Profile {
     pub ecn_retries: u8,
     /// The segment size towards a peer that sent no MSS option: 536, or 1220 over IPv6 (RFC 9293, MUST-15).
     pub default_mss: u16,
-    /// TTL and hop limit.
-    pub ttl: u8,
     /// Buffers of a new socket.
     pub budgets: Budgets,
-    /// Whether the receive budget grows.
-    pub receive: ReceivePolicy,
-    /// Whether the offered window stays zero between the handshake and `accept`.
-    pub zero_window_until_accept: bool,
-    /// Bounds of the retransmission timeout.
-    pub rto: Rto,
-    /// Whether each acknowledgement counts in full for the smoothed round-trip time (RFC 6298), instead of those of a round trip
-    /// together (RFC 7323, appendix G): Linux.
-    pub smooths_each_ack: bool,
     /// How often a SYN is retransmitted. RFC 9293, section 3.8.3, MUST-23: for at least 3 minutes; platforms wait less.
     pub syn_retries: u8,
     /// From this retransmission of a SYN on it has no option but the segment size, in case they are why it is lost
@@ -279,8 +319,6 @@ pub struct Profile {
     pub open_timeout_ms: Option<u32>,
     /// How often a SYN-ACK is retransmitted.
     pub syn_ack_retries: u8,
-    /// How often data is retransmitted in a row before the connection is given up (R2).
-    pub retries: u8,
     /// How long TIME-WAIT lasts: 2 MSL, 4 minutes by RFC 9293; platforms use 60 s.
     pub time_wait_us: u32,
     /// How long a closed socket waits in FIN-WAIT-2 for the peer's FIN.
@@ -293,54 +331,17 @@ pub struct Profile {
     pub congestion: Algorithm,
     /// The initial window in segments, 2 to 64; 10 by RFC 6928, which also bounds it to 14,600 bytes or 2 segments.
     pub initial_window: u8,
-    /// Segments by which slow start may grow for one ACK; zero for no bound.
-    pub slow_start_limit: u8,
-    /// Whether a loss reduces the congestion window itself, instead of what was in flight (RFC 5681, section 3.1, equation 4):
-    /// Linux. A sender that something else holds has a window of up to twice its flight, and loses no speed.
-    pub reduces_window: bool,
-    /// Whether CUBIC is that of Linux (net/ipv4/tcp_cubic.c): it leaves slow start before the first loss, when acknowledgements
-    /// tell that the path is full (`hystart`, which RFC 9406 grew out of); until the first loss it grows by a twentieth in a round
-    /// trip at least; a timeout lets it begin anew; and the window that Reno would have grows by 8/15 of a segment throughout.
-    pub linux_cubic: bool,
-    /// Whether a sender that has room for a part of what it would hand to the device at once waits for more, where an
-    /// acknowledgement is near (`tcp_tso_should_defer`): Linux. Packets leave in bursts, which short queues feel. None of
-    /// the profiles here says so, because a sender is no faster for it; a simulation of Linux does.
-    pub gathers_bursts: bool,
-    /// Whether acknowledgements that only report what arrived out of order are gathered, after the first three: for a twentieth of a
-    /// round trip, a millisecond at the most (`tcp_comp_sack_delay_ns`): Linux from 4.18 on.
-    pub compresses_sacks: bool,
-    /// Whether the window is reduced after an idle time (RFC 5681, section 4.1).
-    pub restart_after_idle: bool,
-    /// Whether losses are found by time (RFC 8985) where SACK is on; by counting (RFC 6675) otherwise.
-    pub rack: bool,
-    /// Where PSH goes.
-    pub push: Push,
-    /// What counts towards the number of segments after which to acknowledge.
-    pub ack_count: AckCount,
     /// What protects against blind resets.
     pub blind_defence: BlindDefence,
     /// Whether this end's FIN is retransmitted with the ACK of the peer's, when both have closed at once: FreeBSD.
     pub repeats_fin: bool,
-    /// Whether all that the buffer holds is taken, even what the window field is too small to offer: FreeBSD.
-    pub takes_unoffered: bool,
-    /// By how much the window grows.
-    pub window_step: WindowStep,
     /// Challenge ACKs that a socket sends in a second at the most (RFC 5961, section 7).
     pub challenge_acks: u8,
     /// How long partial segments wait under SO_NOPUSH.
     pub no_push_us: u32,
-    /// Whether full segments that time out twice are taken for too large, where no ICMP says so (RFC 4821, section 7.7),
-    /// and larger ones are searched for (section 7), without which the largest are tried again after ten minutes.
-    pub mtu_probing: bool,
     /// The segment size from which that search begins (RFC 4821, section 7.2); the largest without.
     #[cfg(feature = "path-search")]
     pub initial_mss: Option<u16>,
-    /// Segments of a train that is pushed at its end, at the least, where [`Push::TrainEnd`] is the way.
-    pub least_train: u8,
-    /// When small segments wait.
-    pub nagle: Nagle,
-    /// When the window's growth is advertised.
-    pub window_update: WindowUpdate,
     /// Which ICMP errors end a connection that is being opened.
     pub icmp_errors: IcmpErrors,
     /// What a SYN with FIN is.

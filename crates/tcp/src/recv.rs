@@ -14,19 +14,16 @@ use crate::{
 
 /// The receiving half of a connection.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Receiver {
     /// `RCV.NXT`.
     pub(crate) nxt: SeqNum,
     /// The right edge of the window ever promised; it never moves back (RFC 9293, section 3.8.6, SHLD-14).
     edge: SeqNum,
-    queue: Queue,
     /// Bytes that can be read.
     pub(crate) readable: u32,
+    queue: Queue,
     early: Queue,
-    /// Runs of early data, the latest touched first (RFC 2018, section 4).
-    runs: SackBlocks,
-    /// What arrived twice, for the next ACK (RFC 2883); empty for nothing.
-    duplicate: SackBlock,
     pub(crate) budget: u16,
     pub(crate) early_budget: u16,
     /// Bytes that one buffer counts for: the announced segment size, as far as it fits.
@@ -35,6 +32,10 @@ pub(crate) struct Receiver {
     step: WindowStep,
     /// Whether the peer's FIN has been seen, and its sequence number.
     has_fin: bool,
+    /// Runs of early data, the latest touched first (RFC 2018, section 4).
+    runs: SackBlocks,
+    /// What arrived twice, for the next ACK (RFC 2883); empty for nothing.
+    duplicate: SackBlock,
     fin: SeqNum,
     /// Bytes of early data dropped for lack of budget or buffers.
     pub(crate) dropped: u32,

@@ -12,7 +12,9 @@ mod scoreboard;
 use fullpipe_units::{Instant, SeqNum};
 
 #[cfg(feature = "bbr")]
-pub(crate) use self::rate::{Before, LastSent, Rates};
+pub use self::rate::Before;
+#[cfg(feature = "bbr")]
+pub(crate) use self::rate::{LastSent, Rates};
 use crate::{
     pool::{BufferId, Mark, NONE, Pool, Purpose, Queue, Run},
     socket::takes_short_ways,
@@ -24,6 +26,7 @@ const KNOWN: usize = if SackBlocks::MOST < 3 { SackBlocks::MOST } else { 3 };
 
 /// The sending half of a connection.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Sender {
     /// `SND.UNA`.
     pub(crate) una: SeqNum,
@@ -31,6 +34,10 @@ pub(crate) struct Sender {
     pub(crate) nxt: SeqNum,
     /// The number after the last byte written.
     pub(crate) end: SeqNum,
+    /// Bytes deemed lost and not retransmitted since.
+    pub(crate) lost: u32,
+    /// Bytes that the peer has reported by SACK.
+    pub(crate) sacked: u32,
     queue: Queue,
     /// The first buffer with bytes that were never sent.
     unsent: BufferId,
@@ -39,22 +46,18 @@ pub(crate) struct Sender {
     /// Order of transmission: oldest and latest.
     tx_head: BufferId,
     tx_tail: BufferId,
-    /// Bytes that the peer has reported by SACK.
-    pub(crate) sacked: u32,
-    /// Bytes deemed lost and not retransmitted since.
-    pub(crate) lost: u32,
-    /// Bytes retransmitted after they were deemed lost, not reported since.
-    pub(crate) repaired: u32,
     /// No lost buffer comes before this one.
     lost_hint: BufferId,
     /// A buffer near which the last SACK news was.
     sack_hint: BufferId,
     /// The buffer with the highest SACKed bytes.
     sack_high: BufferId,
-    /// The first blocks of the previous ACK: only what is new is looked for.
-    known: [SackBlock; KNOWN],
     pub(crate) transmit_budget: u16,
     pub(crate) unacknowledged_budget: u16,
+    /// Bytes retransmitted after they were deemed lost, not reported since.
+    pub(crate) repaired: u32,
+    /// The first blocks of the previous ACK: only what is new is looked for.
+    known: [SackBlock; KNOWN],
     #[cfg(feature = "bbr")]
     pub(crate) rates: Rates,
 }
@@ -367,13 +370,13 @@ impl Sender {
             slot.sent += piece as u16;
             slot.resent = slot.sent;
             slot.sent_at = now;
-            #[cfg(feature = "bbr")]
-            if let Some(before) = before {
-                slot.rate = before;
-            }
             left -= piece;
             if slot.sent == slot.end {
                 self.unsent = slot.next;
+            }
+            #[cfg(feature = "bbr")]
+            if let Some(before) = before {
+                pool.set_before(id, before);
             }
             self.list_as_latest(pool, id);
         }
@@ -459,11 +462,11 @@ impl Sender {
         let id = chosen.run.first;
         #[cfg(feature = "bbr")]
         let before = self.rates.is_on.then(|| self.rates.before(now, false));
-        let slot = pool.slot_mut(id);
         #[cfg(feature = "bbr")]
         if let Some(before) = before {
-            slot.rate = before;
+            pool.set_before(id, before);
         }
+        let slot = pool.slot_mut(id);
         slot.resent = chosen.run.offset + chosen.run.len as u16;
         slot.sent_at = now;
         slot.retransmits = slot.retransmits.saturating_add(1);
@@ -548,7 +551,7 @@ impl Sender {
             let (next, tx_next, sent_at) = (slot.next, slot.tx_next, slot.sent_at);
             #[cfg(feature = "bbr")]
             if self.rates.is_on {
-                delivered.note_rate(slot);
+                delivered.note_rate(pool, id);
             }
             delivered.bytes += slot.len();
             known = known.or(Some((sent_at, end)));
@@ -595,7 +598,7 @@ impl Sender {
                 delivered.add(slot.sent_at, slot.first() + gone, slot.retransmits > 0);
                 #[cfg(feature = "bbr")]
                 if self.rates.is_on {
-                    delivered.note_rate(&slot);
+                    delivered.note_rate(pool, id);
                 }
                 if first && slot.retransmits == 0 {
                     delivered.clean_sent_at = Some(slot.sent_at);

@@ -4,11 +4,15 @@
 use fullpipe_units::Instant;
 
 use super::Delivered;
-use crate::{congestion::RateSample, time::micros};
+use crate::{
+    congestion::RateSample,
+    pool::{BufferId, Pool},
+    time::micros,
+};
 
 /// What a segment remembers of the moment at which it left. Times are microseconds modulo 2^32.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Before {
+pub struct Before {
     delivered: u32,
     delivered_at: u32,
     first_sent_at: u32,
@@ -17,7 +21,7 @@ pub(crate) struct Before {
 
 impl Before {
     /// Nothing.
-    pub(crate) const NOTHING: Self = Self { delivered: 0, delivered_at: 0, first_sent_at: 0, is_app_limited: false };
+    pub const NOTHING: Self = Self { delivered: 0, delivered_at: 0, first_sent_at: 0, is_app_limited: false };
 }
 
 /// Of a connection.
@@ -98,10 +102,11 @@ pub(crate) struct LastSent {
 
 impl Delivered {
     /// Notes a delivered segment.
-    pub(super) fn note_rate(&mut self, slot: &crate::pool::Slot) {
+    pub(super) fn note_rate(&mut self, pool: &Pool<'_>, id: BufferId) {
+        let slot = pool.slot(id);
         if self.rate.is_none_or(|known| slot.sent_at >= known.sent_at) {
-            self.rate =
-                Some(LastSent { sent_at: slot.sent_at, is_retransmitted: slot.retransmits > 0, before: slot.rate });
+            let (sent_at, is_retransmitted) = (slot.sent_at, slot.retransmits > 0);
+            self.rate = Some(LastSent { sent_at, is_retransmitted, before: pool.before(id) });
         }
     }
 }

@@ -93,11 +93,11 @@ impl Sender {
         if slot.retransmits == 0 && delivered.clean_sent_at.is_none() {
             delivered.clean_sent_at = Some(slot.sent_at);
         }
+        let last = slot.last();
         #[cfg(feature = "bbr")]
         if self.rates.is_on {
-            delivered.note_rate(slot);
+            delivered.note_rate(pool, id);
         }
-        let last = slot.last();
         self.sack_hint = id;
         if self.sack_high == NONE || last.after(pool.slot(self.sack_high).last()) {
             self.sack_high = id;

@@ -6,18 +6,19 @@ use crate::profile::{AckPolicy, Keepalive};
 /// The options in force. The budgets are with the socket's two halves, the largest segment is in the sizes that were
 /// agreed upon, and a limit that is not set is the largest.
 #[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub(super) struct Kept {
+    switches: u8,
+    ack_segments: u8,
+    keepalive_probes: u8,
+    pub(super) syn_retries: u8,
+    ack_delay_us: u32,
     user_timeout_ms: u32,
     #[cfg(feature = "platforms")]
     unsent_low: u32,
     reap_after_ms: u32,
     keepalive_idle_s: u32,
     keepalive_interval_s: u32,
-    ack_delay_us: u32,
-    keepalive_probes: u8,
-    switches: u8,
-    ack_segments: u8,
-    pub(super) syn_retries: u8,
 }
 
 const NEVER: u32 = u32::MAX;

@@ -32,6 +32,20 @@ pub(crate) struct Outgoing {
     pub(crate) ect: bool,
 }
 
+impl Outgoing {
+    /// None yet.
+    pub(crate) const EMPTY: Self = Self {
+        seq: SeqNum::new(0),
+        ack: SeqNum::new(0),
+        flags: Flags::from_byte(0),
+        window: 0,
+        options: Options::NONE,
+        run: Run::EMPTY,
+        segment: 0,
+        ect: false,
+    };
+}
+
 /// What leaves next of a connection whose sequence numbers are agreed upon.
 #[derive(Clone, Copy, Debug)]
 struct Choice {
@@ -67,17 +81,19 @@ impl Socket {
             && matches!(self.probe, Probe::None)
     }
 
-    /// The next segment that wants to leave.
+    /// Puts the next segment that wants to leave into `out`; whether there is one.
     #[cfg_attr(all(target_pointer_width = "32", not(target_family = "wasm")), inline(never))]
-    pub(crate) fn poll_transmit(&mut self, cx: &mut Context<'_, '_>) -> Option<Outgoing> {
+    pub(crate) fn poll_transmit(&mut self, cx: &mut Context<'_, '_>, out: &mut Outgoing) -> bool {
         let is_half_open = matches!(self.state, State::SynSent | State::SynReceived);
         if is_half_open && !self.reset_due && matches!(self.syn, Syn::Due | Syn::Again) {
             self.count_sent();
-            return Some(self.make_syn(cx));
+            *out = self.make_syn(cx);
+            return true;
         }
-        let choice = self.choose_segment(cx)?;
+        let Some(choice) = self.choose_segment(cx) else { return false };
         self.count_sent();
-        Some(self.segment(cx, &choice))
+        self.put_segment(cx, &choice, out);
+        true
     }
 
     fn count_sent(&mut self) {
@@ -558,7 +574,7 @@ impl Socket {
     }
 
     /// Makes a segment of a synchronized connection, which acknowledges what has arrived.
-    fn segment(&mut self, cx: &Context<'_, '_>, choice: &Choice) -> Outgoing {
+    fn put_segment(&mut self, cx: &Context<'_, '_>, choice: &Choice, out: &mut Outgoing) {
         let &Choice { seq, flags, run, segment, ect, acks_again } = choice;
         let window = self.offered_window(cx);
         let mut options = base_options(self.timestamps(cx.now));
@@ -574,7 +590,7 @@ impl Socket {
         // A reset offers nothing.
         let window = if flags.has(Flags::RST) { 0 } else { window };
         let flags = flags.with(Flags::ACK).with_if(self.echo_ce && self.uses_ecn(), Flags::ECE);
-        Outgoing { seq, ack: self.rx.nxt, flags, window, options, run, segment, ect }
+        *out = Outgoing { seq, ack: self.rx.nxt, flags, window, options, run, segment, ect };
     }
 
     /// Moves the right edge as far as it goes and returns the window field.

@@ -125,129 +125,121 @@ pub(crate) fn takes_short_ways() -> bool {
 
 /// One connection.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Socket {
-    pub(crate) tuple: Tuple,
+    // What each segment asks for; the halves and the counts begin with that, too.
     state: State,
-    kept: Kept,
-    failure: Option<Failure>,
-    pub(crate) events: Events,
-    counts: Tally<Counts>,
-    timers: Timers,
-
-    irs: SeqNum,
     syn: Syn,
     fin: Fin,
-    /// Whether this end opened passively (RFC 9293, section 3.10.7.4: what a reset in SYN-RECEIVED does).
-    passive: bool,
+    phase: Phase,
+    probe: Probe,
+    failure: Option<Failure>,
+    pub(crate) events: Events,
     /// The application has let go of the socket.
     orphan: bool,
     reset_due: bool,
     /// Waiting for `accept`, with the window shut.
     pub(crate) unaccepted: bool,
-
-    rx: Receiver,
-    tx: Sender,
-
-    // Window of the peer.
+    timestamps_on: bool,
+    sack_on: bool,
+    ecn_on: bool,
+    ack_now: bool,
+    /// ECN: echo until the peer says CWR.
+    echo_ce: bool,
+    /// The override of silly-window avoidance: the next segment may be of any size.
+    force_small: bool,
+    /// Segments that still leave with the burst that has begun.
+    burst_left: u8,
+    /// Data segments that have left at once: since the last call or arrival. Two are a train.
+    train: u8,
+    quick_left: u8,
+    /// Acknowledgements since data last came in order that only report what is out of order, and segments that wait for one.
+    reports: u8,
+    /// Without SACK the peer counts duplicate ACKs: as many are owed as segments came out of order.
+    duplicates_due: u8,
+    snd_shift: u8,
+    rcv_shift: u8,
+    probes_unanswered: u8,
+    /// Zero-window probes since the window last opened.
+    persist_backoff: u8,
+    duplicate_acks: u8,
+    /// Whether the congestion window was used up in the flight under way.
+    cwnd_limited: bool,
+    /// ECN: a reduction is to be announced; none more until `cwr_until` is acknowledged.
+    cwr_due: bool,
+    /// What this end announces, by the device's MTU.
+    own_mss: u16,
+    /// The largest data segment received, at most `own_mss`: what counts as full-sized for acknowledging.
+    seen_mss: u16,
+    /// What the peer announced.
+    peer_mss: u16,
+    /// What the path is known to take: TCP payload without options.
+    path_mss: u16,
+    grow_to: u16,
     snd_wnd: u32,
     max_wnd: u32,
     snd_wl1: SeqNum,
     snd_wl2: SeqNum,
-    snd_shift: u8,
-    rcv_shift: u8,
-    /// Whether both SYNs carry the window-scale option.
-    scaling: bool,
-
-    // Segment sizes.
-    /// What the peer announced.
-    peer_mss: u16,
-    /// What this end announces, by the device's MTU.
-    own_mss: u16,
-    /// What the path is known to take: TCP payload without options.
-    path_mss: u16,
-    /// When that was last learnt.
-    path_learnt_at: Millis,
-    /// Seconds that have to pass from then before a larger one is tried.
-    #[cfg(feature = "path-search")]
-    path_pause_s: u16,
-    #[cfg(feature = "path-search")]
-    search: Search,
-
-    // Options in force.
-    timestamps_on: bool,
-    sack_on: bool,
-    ecn_on: bool,
     ts_recent: u32,
     /// In about seconds.
     ts_recent_at: u32,
     ts_offset: u32,
     last_ack_sent: SeqNum,
-
-    // Acknowledging.
-    ack_now: bool,
-    /// Without SACK the peer counts duplicate ACKs: as many are owed as segments came out of order.
-    duplicates_due: u8,
+    last_heard: Millis,
     /// Bytes received since the last ACK.
     unacked_rx: u32,
-    quick_left: u8,
-    /// Acknowledgements since data last came in order that only report what is out of order, and segments that wait for one.
-    reports: u8,
-    /// ECN: echo until the peer says CWR.
-    echo_ce: bool,
-    challenge_window: Millis,
-    challenges_left: u8,
-
-    // Sending.
+    grow_at: Stamp,
+    /// Receive-buffer growth: what was read since, until when.
+    grow_from: SeqNum,
+    timers: Timers,
+    rx: Receiver,
+    kept: Kept,
+    counts: Tally<Counts>,
+    tx: Sender,
+    // What a sender asks for.
     rtt: Rtt,
     window: Window,
-    controller: Controller,
-    phase: Phase,
-    /// Recovery ends when this is acknowledged (RFC 6582's recover).
-    recover: SeqNum,
-    duplicate_acks: u8,
-    /// Segments that duplicate ACKs without SACK tell to have left the network, in bytes.
-    reno_credit: u32,
-    /// Proportional rate reduction (RFC 9937): delivered and sent since recovery began, the flight when it began.
-    prr_delivered: u32,
-    prr_out: u32,
-    prr_flight: u32,
     rack: Rack,
-    #[cfg(feature = "bbr")]
-    pacer: pace::Pacer,
-    probe: Probe,
-    probes_unanswered: u8,
-    /// Whether the congestion window was used up in the flight under way.
-    cwnd_limited: bool,
     /// The most bytes outstanding of late, and until what is acknowledged that and `cwnd_limited` stand.
     most_in_flight: u32,
     most_until: SeqNum,
-    last_data_sent: Stamp,
-    last_heard: Millis,
     /// When the oldest unacknowledged data began to wait, for the user timeout.
     waiting_since: Millis,
-    /// ECN: a reduction is to be announced; none more until `cwr_until` is acknowledged.
-    cwr_due: bool,
-    cwr_until: SeqNum,
-    /// Zero-window probes since the window last opened.
-    persist_backoff: u8,
-    /// The override of silly-window avoidance: the next segment may be of any size.
-    force_small: bool,
+    last_data_sent: Stamp,
+    /// Recovery ends when this is acknowledged (RFC 6582's recover).
+    recover: SeqNum,
+    /// Segments that duplicate ACKs without SACK tell to have left the network, in bytes.
+    reno_credit: u32,
     /// The end of the last small segment sent.
     small_end: SeqNum,
-    /// Data segments that have left at once: since the last call or arrival. Two are a train.
-    train: u8,
-    /// Segments that still leave with the burst that has begun.
-    burst_left: u8,
-    /// The largest data segment received, at most `own_mss`: what counts as full-sized for acknowledging.
-    seen_mss: u16,
-    /// Fast open.
-    pub(crate) fast: Part,
-    /// Receive-buffer growth: what was read since, until when.
-    grow_from: SeqNum,
+    prr_out: u32,
+    #[cfg(feature = "path-search")]
+    search: Search,
+    controller: Controller,
+    // What is seldom asked for.
+    #[cfg(feature = "bbr")]
+    pacer: pace::Pacer,
+    irs: SeqNum,
+    /// When that was last learnt.
+    path_learnt_at: Millis,
+    challenge_window: Millis,
+    /// Proportional rate reduction (RFC 9937): delivered and sent since recovery began, the flight when it began.
+    prr_delivered: u32,
+    prr_flight: u32,
+    cwr_until: SeqNum,
     /// The most that was read in a round trip, and the buffers up to which the budget grows for it.
     grow_read: u32,
-    grow_to: u16,
-    grow_at: Stamp,
+    /// Fast open.
+    pub(crate) fast: Part,
+    pub(crate) tuple: Tuple,
+    /// Seconds that have to pass from then before a larger one is tried.
+    #[cfg(feature = "path-search")]
+    path_pause_s: u16,
+    /// Whether this end opened passively (RFC 9293, section 3.10.7.4: what a reset in SYN-RECEIVED does).
+    passive: bool,
+    /// Whether both SYNs carry the window-scale option.
+    scaling: bool,
+    challenges_left: u8,
 }
 
 impl Socket {

@@ -296,21 +296,22 @@ impl SocketOptions {
 
 /// What a socket has counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct Counts {
-    /// Data bytes sent for the first time.
-    pub bytes_sent: u64,
-    /// Data bytes retransmitted.
-    pub bytes_retransmitted: u64,
-    /// Data bytes acknowledged.
-    pub bytes_acked: u64,
     /// Data bytes received in order.
     pub bytes_received: u64,
-    /// Data segments acknowledged, by number or by SACK.
-    pub delivered: u32,
-    /// Segments sent, of any kind.
-    pub segments_sent: u32,
+    /// Data bytes acknowledged.
+    pub bytes_acked: u64,
+    /// Data bytes sent for the first time.
+    pub bytes_sent: u64,
     /// Segments received, of any kind.
     pub segments_received: u32,
+    /// Segments sent, of any kind.
+    pub segments_sent: u32,
+    /// Data segments acknowledged, by number or by SACK.
+    pub delivered: u32,
+    /// Segments out of order.
+    pub out_of_order: u32,
     /// Data segments retransmitted, of any cause.
     pub retransmits: u32,
     /// Timeouts.
@@ -321,10 +322,10 @@ pub struct Counts {
     pub probes: u32,
     /// Reductions for an ECN echo.
     pub ecn_reductions: u32,
-    /// Segments out of order.
-    pub out_of_order: u32,
     /// Challenge ACKs.
     pub challenges: u32,
+    /// Data bytes retransmitted.
+    pub bytes_retransmitted: u64,
 }
 
 impl Counts {

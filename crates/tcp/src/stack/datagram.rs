@@ -8,7 +8,7 @@ use core::{
 use fullpipe_units::{Instant, SeqNum};
 
 use super::{
-    Core, Dropped, Parts, Stack, Storage, Transmit,
+    Core, Dropped, Parts, SocketId, Stack, Storage, Transmit,
     input::is_unicast,
     output::{Leaving, Next},
 };
@@ -16,8 +16,8 @@ use crate::{
     socket::{Endpoint, Outgoing, Tuple},
     wire::{
         self,
-        ip::{self, Addresses, Fields},
-        tcp::{self, CHECKSUM_AT, Flags, Header, OptionLayout, Options, Segment},
+        ip::{self, Addresses, Ecn, Fields},
+        tcp::{self, CHECKSUM_AT, Flags, Header, OptionLayout, Options, Segment, Timestamps},
     },
 };
 
@@ -42,7 +42,7 @@ impl Datagram {
     /// None yet.
     pub const EMPTY: Self = Self {
         tuple: Tuple::new(Endpoint::new(NOBODY, 0), Endpoint::new(NOBODY, 0)),
-        ip: Fields { protocol: ip::TCP, ttl: 0, ecn: ip::Ecn::NotEct, id: 0 },
+        ip: Fields { protocol: ip::TCP, ttl: 0, ecn: Ecn::NotEct, id: 0 },
         header: Header {
             src_port: 0,
             dst_port: 0,
@@ -83,6 +83,123 @@ impl Datagram {
     }
 }
 
+/// A segment as most are, in few bytes: neither SYN nor RST, and no options but timestamps. Whose it is and with what TTL it left is kept
+/// by whoever carries it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Plain {
+    seq: SeqNum,
+    ack: SeqNum,
+    timestamps: Timestamps,
+    data_len: u16,
+    window: u16,
+    id: u16,
+    /// The header's byte of flags.
+    flags: u8,
+    marks: u8,
+}
+
+/// The marks of a plain segment: it has timestamps, and goes over IPv6; the others are its ECN codepoint.
+const TIMESTAMPS: u8 = 1 << 2;
+const IPV6: u8 = 1 << 3;
+const ECN: u8 = 0b11;
+
+impl Plain {
+    /// What leaves between these addresses, where it is like that.
+    #[inline]
+    fn of(out: &Outgoing, is_v6: bool, id: u16) -> Option<Self> {
+        let Options { mss: None, window_scale: None, sack_permitted: false, timestamps, sack, .. } = &out.options
+        else {
+            return None;
+        };
+        #[cfg(feature = "fast-open")]
+        if out.options.fast_open.is_some() {
+            return None;
+        }
+        let data_len = u16::try_from(out.run.len).ok()?;
+        if !sack.is_empty() || out.flags.has(Flags::SYN.with(Flags::RST)) {
+            return None;
+        }
+        let marks = if timestamps.is_some() { TIMESTAMPS } else { 0 } | if is_v6 { IPV6 } else { 0 } | out.ecn() as u8;
+        Some(Self {
+            seq: out.seq,
+            ack: out.ack,
+            timestamps: timestamps.unwrap_or(Timestamps { val: 0, echo: 0 }),
+            data_len,
+            window: out.window,
+            id,
+            flags: out.flags.byte(),
+            marks,
+        })
+    }
+
+    /// Its flags.
+    #[inline]
+    pub const fn flags(&self) -> Flags {
+        Flags::from_byte(self.flags)
+    }
+
+    /// The length of its data in bytes.
+    #[inline]
+    pub const fn data_len(&self) -> u32 {
+        self.data_len as u32
+    }
+
+    /// The length of both headers in bytes.
+    #[inline]
+    const fn header_len(&self) -> u8 {
+        let ip = if self.marks & IPV6 == 0 { 20 } else { 40 };
+        (ip + 20 + tcp::options_len(self.marks & TIMESTAMPS != 0, 0)) as u8
+    }
+
+    /// The length of the packet in bytes.
+    #[inline]
+    pub const fn len(&self) -> u32 {
+        self.header_len() as u32 + self.data_len()
+    }
+
+    /// Whether there is nothing, which there never is.
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The ECN codepoint.
+    #[inline]
+    pub const fn ecn(&self) -> Ecn {
+        Ecn::from_bits(self.marks & ECN)
+    }
+
+    /// A queue has marked it.
+    #[inline]
+    pub const fn mark_ce(&mut self) {
+        self.marks = self.marks & !ECN | Ecn::Ce as u8;
+    }
+
+    #[inline]
+    fn options(&self) -> Options {
+        Options { timestamps: (self.marks & TIMESTAMPS != 0).then_some(self.timestamps), ..Options::NONE }
+    }
+
+    /// The same in many bytes, between the two ends that its sender sees.
+    pub fn datagram(&self, tuple: Tuple, ttl: u8) -> Datagram {
+        let (&Self { seq, ack, window, id, .. }, flags) = (self, self.flags());
+        let (src_port, dst_port) = (tuple.local.port, tuple.remote.port);
+        Datagram {
+            tuple,
+            ip: Fields { protocol: ip::TCP, ttl, ecn: self.ecn(), id },
+            header: Header { src_port, dst_port, seq, ack, flags, window, options: self.options() },
+            header_len: self.header_len(),
+            data_len: self.data_len(),
+        }
+    }
+
+    /// As a connection takes it, which doesn't ask for ports.
+    #[inline]
+    fn segment<'a>(&self, data: &'a [u8]) -> Segment<'a> {
+        let (&Self { seq, ack, window, .. }, flags) = (self, self.flags());
+        Segment { src_port: 0, dst_port: 0, seq, ack, flags, window, options: self.options(), payload: data }
+    }
+}
+
 /// A segment to send, before it is bytes.
 #[derive(Debug)]
 pub struct Departing<'a> {
@@ -92,6 +209,18 @@ pub struct Departing<'a> {
 }
 
 impl Departing<'_> {
+    /// The segment in few bytes.
+    ///
+    /// # Errors
+    /// It is not [`Plain`]: itself.
+    #[inline]
+    pub fn plain(self) -> Result<Plain, Self> {
+        let id = self.core.next_id.wrapping_add(1);
+        let Some(plain) = Plain::of(self.out, ip::is_v6(self.tuple.remote.addr), id) else { return Err(self) };
+        self.core.next_id = id;
+        Ok(plain)
+    }
+
     /// Puts it into `into`.
     #[inline]
     pub fn fill(self, into: &mut Datagram) {
@@ -137,6 +266,16 @@ impl Core {
         }
         Ok(())
     }
+
+    #[inline]
+    fn on_plain(&mut self, now: Instant, parts: &mut Parts<'_>, id: SocketId, plain: &Plain, data: &[u8]) -> bool {
+        if parts.entry_of(id).is_none() || parts.table.socket(id.index).is_none() {
+            return false;
+        }
+        self.counts.note(|counts| counts.packets_in += 1);
+        self.on_connection(now, parts, id.index, plain.ecn(), &plain.segment(data));
+        true
+    }
 }
 
 impl<S: Storage> Stack<S> {
@@ -164,5 +303,13 @@ impl<S: Storage> Stack<S> {
     pub fn on_datagram(&mut self, now: Instant, datagram: &Datagram, data: &[u8]) -> Result<(), Dropped> {
         let (core, mut parts) = self.parts();
         core.on_datagram(now, &mut parts, datagram, data)
+    }
+
+    /// Takes a plain segment of a connection, with its data; whether there is that connection. Where not,
+    /// [`on_datagram`](Self::on_datagram) finds out whose it is.
+    #[inline]
+    pub fn on_plain(&mut self, now: Instant, id: SocketId, plain: &Plain, data: &[u8]) -> bool {
+        let (core, mut parts) = self.parts();
+        core.on_plain(now, &mut parts, id, plain, data)
     }
 }

@@ -23,7 +23,7 @@ use core::net::IpAddr;
 use fullpipe_units::Instant;
 
 #[cfg(feature = "platforms")]
-pub use self::datagram::{Datagram, Departing};
+pub use self::datagram::{Datagram, Departing, Plain};
 pub use self::{
     error::{OpenError, SocketError},
     input::Dropped,
@@ -55,6 +55,7 @@ pub struct ListenerId(SocketId);
 
 /// What a stack has counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct StackCounts {
     /// Packets that arrived.
     pub packets_in: u64,
@@ -107,15 +108,16 @@ pub enum News {
 
 /// The stack's state besides sockets and buffers.
 #[derive(Debug)]
+#[repr(C)]
 struct Core {
-    config: Config,
-    counts: Tally<StackCounts>,
-    /// Whole packets that wait to leave: answers that belong to no connection.
-    answers: Queue,
+    next_id: u16,
     /// The answer that left last: its buffer is still being read.
     leaving: u16,
+    /// Whole packets that wait to leave: answers that belong to no connection.
+    answers: Queue,
     next_port: u16,
-    next_id: u16,
+    counts: Tally<StackCounts>,
+    config: Config,
     paths: paths::Paths,
     /// What is remembered of peers for fast open, and the key before the last change.
     #[cfg(feature = "fast-open")]
@@ -132,9 +134,10 @@ struct Parts<'a> {
 
 /// A host's IP and TCP over one device.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Stack<S> {
-    storage: S,
     heads: Heads,
+    storage: S,
     core: Core,
 }
 

@@ -99,8 +99,8 @@ impl Core {
         at: u16,
         make: &mut impl FnMut(&mut Self, Next<'_>) -> Option<R>,
     ) -> Option<R> {
-        let mut out = None;
-        let made = loop {
+        let mut out = Outgoing::EMPTY;
+        let (made, has_left) = loop {
             let mut cx = self.context(now, &mut parts.pool);
             let socket = parts.table.socket(at)?;
             if socket.tuple.udp_port().is_some() {
@@ -108,31 +108,29 @@ impl Core {
                 cx.burst = 0;
             }
             #[cfg(feature = "platforms")]
-            let follows =
-                takes_short_ways() && cx.burst == 0 && out.as_mut().is_some_and(|out| socket.poll_next(&mut cx, out));
+            let follows = takes_short_ways() && cx.burst == 0 && out.run.len > 0 && socket.poll_next(&mut cx, &mut out);
             #[cfg(not(feature = "platforms"))]
             let follows = false;
-            if !follows {
-                out = socket.poll_transmit(&mut cx);
+            if !(follows || socket.poll_transmit(&mut cx, &mut out)) {
+                break (None, false);
             }
-            let Some(out) = &mut out else { break None };
             #[cfg(feature = "fast-open")]
-            self.add_cookie(now, parts, at, out);
+            self.add_cookie(now, parts, at, &mut out);
             self.counts.note(|counts| counts.packets_out += 1);
             let socket = parts.table.socket(at)?;
-            let made = make(self, Next::Segment(out, &socket.tuple));
+            let made = make(self, Next::Segment(&out, &socket.tuple));
             let rests = socket.is_at_rest();
             if made.is_some() || rests || parts.table.heads.has_ready() {
                 if !rests {
                     // To the back of the line: the others send in between.
                     parts.table.make_ready(at);
                 }
-                break made;
+                break (made, true);
             }
         };
         let due = parts.table.socket(at)?.next_timeout();
         parts.table.schedule(at, due);
-        if out.is_none() {
+        if !has_left {
             self.free_if_done(now, parts, at);
         }
         made

@@ -76,20 +76,21 @@ impl Device {
 
 /// How a stack is set up.
 #[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub struct Config {
+    /// The device.
+    pub device: Device,
     /// The policy.
     pub profile: Profile,
     /// This host's addresses.
     pub addresses: [Option<IpAddr>; 4],
-    /// The device.
-    pub device: Device,
-    /// A secret drawn at random, for this start of the stack only.
-    pub key: SecretKey,
     /// Whether a full backlog is defended by SYN cookies; such connections lack all options but the segment size.
     pub syn_cookies: bool,
     /// Whether every SYN is answered by a cookie, not only where a backlog is full (FreeBSD's `syncookies_only`, Linux's
     /// `tcp_syncookies=2`).
     pub syn_cookies_only: bool,
+    /// A secret drawn at random, for this start of the stack only.
+    pub key: SecretKey,
     /// This host's UDP port for TCP in UDP datagrams, by which such segments come and go (FreeBSD's
     /// `net.inet.tcp.udp_tunneling_port`).
     #[cfg(feature = "platforms")]

@@ -28,7 +28,7 @@ pub enum Ecn {
 }
 
 impl Ecn {
-    const fn from_bits(bits: u8) -> Self {
+    pub(crate) const fn from_bits(bits: u8) -> Self {
         match bits & 3 {
             0 => Self::NotEct,
             1 => Self::Ect1,

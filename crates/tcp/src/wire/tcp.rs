@@ -41,9 +41,10 @@ impl SackBlock {
 
 /// Up to four SACK blocks in the order of the option (RFC 2018, section 3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct SackBlocks {
-    blocks: [SackBlock; Self::MOST],
     len: u8,
+    blocks: [SackBlock; Self::MOST],
 }
 
 impl SackBlocks {
@@ -127,7 +128,6 @@ pub struct Options {
 
 impl Options {
     /// None.
-    #[cfg(feature = "platforms")]
     pub(crate) const NONE: Self = Self {
         mss: None,
         window_scale: None,

@@ -27,6 +27,7 @@ impl Table<'_> {
     pub(super) fn place_nowhere(&mut self) {
         for entry in &mut *self.entries {
             (entry.place.bucket, entry.place.heap_place) = (NIL, NIL);
+            entry.due = Stamp::new(Instant::FAR_FUTURE);
         }
     }
 
@@ -112,7 +113,14 @@ impl Table<'_> {
     /// The earliest time in the heap.
     #[inline]
     pub(in crate::stack) fn next_due(&self) -> Instant {
-        if self.heads.heap_len == 0 { Instant::FAR_FUTURE } else { self.due_at(0) }
+        self.heads.first_due.instant()
+    }
+
+    /// The heap's first item may be another one.
+    #[inline]
+    fn note_first(&mut self) {
+        let first = if self.heads.heap_len == 0 { Instant::FAR_FUTURE } else { self.due_at(0) };
+        self.heads.first_due = Stamp::new(first);
     }
 
     /// The entry whose time has come.
@@ -134,22 +142,23 @@ impl Table<'_> {
     /// up: most timers are restarted long before they expire.
     #[inline]
     pub(in crate::stack) fn schedule(&mut self, at: u16, due: Instant) {
-        let entry = &mut self.entries[usize::from(at)];
-        if entry.place.heap_place == NIL {
-            if due == Instant::FAR_FUTURE {
-                return;
-            }
-            let place = self.heads.heap_len;
-            self.heads.heap_len += 1;
-            entry.due = Stamp::new(due);
-            entry.place.heap_place = place;
-            self.entries[usize::from(place)].place.heap_item = at;
-            self.sift_up(place);
-        } else if due < entry.due.instant() {
-            entry.due = Stamp::new(due);
-            let place = entry.place.heap_place;
-            self.sift_up(place);
+        if due < self.entries[usize::from(at)].due.instant() {
+            self.schedule_sooner(at, due);
         }
+    }
+
+    /// The same, where it is not in the heap, or comes up later than that. Whatever is not there has a time far in the future.
+    #[inline(never)]
+    fn schedule_sooner(&mut self, at: u16, due: Instant) {
+        let entry = &mut self.entries[usize::from(at)];
+        entry.due = Stamp::new(due);
+        if entry.place.heap_place == NIL {
+            entry.place.heap_place = self.heads.heap_len;
+            self.entries[usize::from(self.heads.heap_len)].place.heap_item = at;
+            self.heads.heap_len += 1;
+        }
+        self.sift_up(self.entries[usize::from(at)].place.heap_place);
+        self.note_first();
     }
 
     /// An entry has no timer any more.
@@ -158,15 +167,16 @@ impl Table<'_> {
         if place == NIL {
             return;
         }
+        self.entries[usize::from(at)].due = Stamp::new(Instant::FAR_FUTURE);
         self.heads.heap_len -= 1;
         let last = self.heads.heap_len;
-        if place == last {
-            return;
+        if place < last {
+            let moved = self.entries[usize::from(last)].place.heap_item;
+            self.put(place, moved);
+            self.sift_up(place);
+            self.sift_down(self.entries[usize::from(moved)].place.heap_place);
         }
-        let moved = self.entries[usize::from(last)].place.heap_item;
-        self.put(place, moved);
-        self.sift_up(place);
-        self.sift_down(self.entries[usize::from(moved)].place.heap_place);
+        self.note_first();
     }
 
     fn put(&mut self, place: u16, at: u16) {

@@ -35,26 +35,27 @@ pub(super) enum Role {
 
 /// One entry of the table: room for a connection or a listener.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Entry {
-    pub(super) role: Role,
+    /// When its next timer expires, as far as that is known.
+    due: Stamp,
+    #[cfg(feature = "large-tables")]
+    place: Place,
     /// Counts the owners of the entry, so that an old name does not reach a new owner.
     pub(super) generation: u16,
+    ready_next: u16,
+    news_next: u16,
+    is_ready: bool,
+    has_news: bool,
+    /// Whether a connection is on its listener's list to be accepted.
+    is_acceptable: bool,
     /// The listener that a connection came from, until it is accepted.
     pub(super) parent: u16,
     /// Next free; next listener; next in the same hash bucket.
     next: u16,
     /// Of a connection, the next to be accepted; of a listener, the first.
     accept_next: u16,
-    /// Whether a connection is on its listener's list to be accepted.
-    is_acceptable: bool,
-    ready_next: u16,
-    is_ready: bool,
-    news_next: u16,
-    has_news: bool,
-    /// When its next timer expires, as far as that is known.
-    due: Stamp,
-    #[cfg(feature = "large-tables")]
-    place: Place,
+    pub(super) role: Role,
 }
 
 /// What an application pays for each socket besides the pool: at most 640 bytes where bytes are counted, and what a model of the
@@ -100,6 +101,9 @@ impl List {
 pub(super) struct Heads {
     ready: List,
     news: List,
+    /// The earliest time in the heap.
+    #[cfg(feature = "large-tables")]
+    first_due: Stamp,
     #[cfg(feature = "large-tables")]
     heap_len: u16,
     /// Found last.
@@ -117,6 +121,8 @@ impl Heads {
         Self {
             ready: List::EMPTY,
             news: List::EMPTY,
+            #[cfg(feature = "large-tables")]
+            first_due: Stamp::new(Instant::FAR_FUTURE),
             #[cfg(feature = "large-tables")]
             heap_len: 0,
             #[cfg(feature = "large-tables")]
