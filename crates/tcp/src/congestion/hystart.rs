@@ -44,9 +44,10 @@ impl HyStart {
     }
 
     /// Whether it has samples, and has not found what it looks for: then Linux goes on looking while a loss is repaired, with a window
-    /// below the threshold (`cubictcp_acked`).
+    /// below the threshold (`cubictcp_acked`). A device, whose flash is counted, doesn't.
     pub(super) const fn looks_on(&self) -> bool {
-        self.has_begun && !self.is_found
+        let is_device = cfg!(all(target_pointer_width = "32", not(target_family = "wasm")));
+        self.has_begun && !self.is_found && !is_device
     }
 
     pub(super) fn on_sample(&mut self, window: &mut Window, sample: &Sample) {
