@@ -390,8 +390,8 @@ fn a_near_and_a_far_peer_fill_their_paths_at_once_with_buffers_for_the_far_one_a
     let knob = "destination 10.80.0.2 SO_RCVBUF";
     assert_eq!((&proof["kept"], &proof["knobs"]), (&json!(true), &json!([knob])), "{tuned:#}");
     let [far, near_after] = both(&world);
-    // Beside other work less than all; what holds either down would leave a quarter.
-    assert!(far.share > 0.6 && near_after.share > 0.6, "{far:?} {near_after:?}");
+    // Beside other work a little less; what holds either down would leave a quarter.
+    assert!(far.share > 0.8 && near_after.share > 0.8, "{far:?} {near_after:?}");
     // Two bandwidth-delay products of window (a full pipe and a round of recovery); half of a buffer is payload, or more.
     let needed = 2.0 * 2.0 * FULL / 8.0 * 0.15;
     assert!((far.receive_buffer as f64) < 1.25 * needed, "{far:?}");

@@ -66,3 +66,6 @@ mod time;
 pub mod wire;
 
 pub use hash::SecretKey;
+
+/// Built for a small device, whose flash is counted: rules that save only time, or that only simulations ask for, are left out.
+pub(crate) const IS_DEVICE: bool = cfg!(all(target_pointer_width = "32", not(target_family = "wasm")));

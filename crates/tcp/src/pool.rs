@@ -247,25 +247,18 @@ impl<'a> Pool<'a> {
     /// [`PoolState::new`] made for that number, or what an earlier view of the same memory left.
     #[cfg_attr(feature = "platforms", inline)]
     pub fn new(bytes: &'a mut [u8], slots: &'a mut [Slot], state: &'a mut PoolState) -> Self {
-        if !cfg!(feature = "platforms") {
+        let even = || (bytes.len() / slots.len().max(1)).min(usize::from(u16::MAX));
+        let (size, stride) = if cfg!(feature = "platforms") {
+            if state.size == 0 {
+                state.size = even() as u16;
+                state.stride = state.size;
+            }
+            (usize::from(state.size), usize::from(state.stride))
+        } else {
             // The compiler knows it.
-            let size = (bytes.len() / slots.len().max(1)).min(usize::from(u16::MAX));
-            return Self {
-                bytes,
-                slots,
-                #[cfg(feature = "bbr")]
-                befores: &mut [],
-                state,
-                size,
-                stride: size,
-            };
-        }
-        if state.size == 0 {
-            let size = bytes.len() / slots.len().max(1);
-            state.size = size.min(usize::from(u16::MAX)) as u16;
-            state.stride = state.size;
-        }
-        let (size, stride) = (usize::from(state.size), usize::from(state.stride));
+            let size = even();
+            (size, size)
+        };
         Self {
             bytes,
             slots,

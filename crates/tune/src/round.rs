@@ -90,8 +90,8 @@ pub(crate) struct Round<'r> {
     pub(crate) cancel: &'r AtomicBool,
 }
 
-/// How often a plan is gone on with, where what it was made for hid what the path carries. Each time a hundred times more can be seen.
-const MOST_PLANS: usize = 3;
+/// How often a plan that was sized from a lower bound of the path's rate is refined. Each time a hundred times more can be seen.
+const MOST_FURTHER_PLANS: usize = 3;
 
 /// What is in force of one group: a trial per end that it changes.
 type InForce = Vec<(usize, Trial)>;
@@ -114,25 +114,26 @@ impl Round<'_> {
         let settings = self.settings(&mut outcome)?;
         outcome.hosts = self.named(&settings);
         let mut planned = self.plan(&outcome.before.iter().collect::<Vec<_>>(), &settings);
-        outcome.plan.clone_from(&planned.whole);
-        self.observer.on(Event::Planned(&outcome.plan));
-        if self.options.goal == RoundGoal::Plan || outcome.plan.changes.is_empty() {
-            return Ok(outcome);
-        }
-        let mut groups = self.open_to_change(plans::groups(&planned), &mut outcome);
-        if groups.is_empty() || !(self.consent)(&outcome.plan) {
-            return Ok(outcome);
-        }
-        for _ in 0..MOST_PLANS {
-            let Some(wider) = self.wider(&planned, &groups, lengths, &names, &mut outcome)? else { break };
-            self.observer.on(Event::Planned(&wider.whole));
-            planned = wider;
+        let mut further = 0..MOST_FURTHER_PLANS;
+        let groups = loop {
             outcome.plan.clone_from(&planned.whole);
-            if !(self.consent)(&planned.whole) {
+            self.observer.on(Event::Planned(&outcome.plan));
+            if self.options.goal == RoundGoal::Plan || outcome.plan.changes.is_empty() {
                 return Ok(outcome);
             }
-            groups = self.open_to_change(plans::groups(&planned), &mut outcome);
-        }
+            let groups = self.open_to_change(plans::groups(&planned), &mut outcome);
+            if groups.is_empty() || !(self.consent)(&outcome.plan) {
+                return Ok(outcome);
+            }
+            let wider = match further.next() {
+                Some(_) => self.wider(&planned, &groups, lengths, &names, &mut outcome)?,
+                None => None,
+            };
+            match wider {
+                Some(wider) => planned = wider,
+                None => break groups,
+            }
+        };
         self.prove(&groups, lengths, &names, &mut outcome)?;
         if self.options.goal == RoundGoal::Show {
             outcome.restored = self.compare(&settings)?;

@@ -33,9 +33,7 @@ fn a_path_that_stood_still_makes_no_valid_result() {
     // The stall goes on after the trickle; what is under way leaves late.
     std::thread::sleep(Duration::from_millis(300));
     let found = lab.valid();
-    // Beside other work it may have been late too often besides, which is told first.
-    assert!(matches!(found, Err(CouldNotKeepUp::Stalled { .. } | CouldNotKeepUp::Late { .. })), "{found:?}");
-    assert!(lab.path_error().max_us > 100_000, "{:?}", lab.path_error());
+    assert!(matches!(found, Err(CouldNotKeepUp::Stalled { error, .. }) if error.max_us > 100_000), "{found:?}");
     lab.reset_error_stats();
     assert_eq!(lab.path_error(), fullpipe_lab::PathError::default());
     assert_eq!(lab.valid(), Ok(()));

@@ -4,7 +4,10 @@
 use fullpipe_units::SeqNum;
 
 use super::{Sample, Window};
-use crate::divide::{by, by_small};
+use crate::{
+    IS_DEVICE,
+    divide::{by, by_small},
+};
 
 /// Below so many segments nothing is looked for.
 const LOW_WINDOW: u32 = 16;
@@ -46,8 +49,7 @@ impl HyStart {
     /// Whether it has samples, and has not found what it looks for: then Linux goes on looking while a loss is repaired, with a window
     /// below the threshold (`cubictcp_acked`). A device, whose flash is counted, doesn't.
     pub(super) const fn looks_on(&self) -> bool {
-        let is_device = cfg!(all(target_pointer_width = "32", not(target_family = "wasm")));
-        self.has_begun && !self.is_found && !is_device
+        self.has_begun && !self.is_found && !IS_DEVICE
     }
 
     pub(super) fn on_sample(&mut self, window: &mut Window, sample: &Sample) {

@@ -7,6 +7,7 @@ use super::{
     takes_short_ways, timer::Timer,
 };
 use crate::{
+    IS_DEVICE,
     pool::Run,
     profile::{EcnPolicy, Nagle, Push},
     send::{Allowance, Chosen},
@@ -70,7 +71,7 @@ impl Socket {
     /// Whether asking for a segment would give none and change nothing.
     pub(crate) fn is_at_rest(&self) -> bool {
         // A small device asks: to know beforehand takes flash.
-        !cfg!(all(target_pointer_width = "32", not(target_family = "wasm")))
+        !IS_DEVICE
             && self.tx.unsent_bytes() == 0
             && !self.ack_now
             && self.state == State::Established

@@ -114,7 +114,7 @@ enum Phase {
 /// Whether common segments go a short way, which does what the long one would: not on a small device, whose flash is counted.
 #[cfg(not(all(test, feature = "platforms", feature = "alloc")))]
 pub(crate) const fn takes_short_ways() -> bool {
-    cfg!(feature = "platforms") && !cfg!(all(target_pointer_width = "32", not(target_family = "wasm")))
+    cfg!(feature = "platforms") && !crate::IS_DEVICE
 }
 
 /// The same; a test compares the two.

@@ -354,10 +354,7 @@ impl<S: Storage> Stack<S> {
     /// (`tcp_push_one`).
     #[cfg(feature = "platforms")]
     pub fn push(&mut self, id: SocketId, segments: u8) {
-        if let Some(Entry { role: Role::Connection(socket), generation, .. }) =
-            self.storage.entries().get_mut(usize::from(id.index))
-            && *generation == id.generation
-        {
+        if let Some(socket) = self.open_socket(id) {
             socket.push(segments);
         }
     }
@@ -517,9 +514,9 @@ impl<S: Storage> Stack<S> {
         Ok(())
     }
 
-    /// A connection, to look at.
-    pub fn socket(&mut self, id: SocketId) -> Option<&Socket> {
-        match self.storage.entries().get(usize::from(id.index)) {
+    /// A connection that its application has not let go.
+    fn open_socket(&mut self, id: SocketId) -> Option<&mut Socket> {
+        match self.storage.entries().get_mut(usize::from(id.index)) {
             Some(Entry { role: Role::Connection(socket), generation, .. })
                 if *generation == id.generation && !socket.is_orphan() =>
             {
@@ -527,6 +524,11 @@ impl<S: Storage> Stack<S> {
             }
             _ => None,
         }
+    }
+
+    /// A connection, to look at.
+    pub fn socket(&mut self, id: SocketId) -> Option<&Socket> {
+        self.open_socket(id).map(|socket| &*socket)
     }
 
     /// A connection's figures.
