@@ -68,6 +68,19 @@ pub(crate) const WRITER_WAITS: f64 = 0.05;
 /// all that it may, and more, with nothing left to send, at this part of the samples, early and late: 0.04 to 0.9 are seen.
 pub(crate) const OVER_FULL: f64 = 0.02;
 
+/// Linux wakes the writer of a full send buffer once this part of it is left (`sk_stream_is_writeable`). ...
+pub(crate) const WAKE_MARK: f64 = 2.0 / 3.0;
+
+/// ... A burst whose last acknowledgement leaves no more than this above it is followed by nothing until the next burst's: three of the
+/// largest segments, in bytes; in a buffer that is large beside that, so that what an application keeps on its way is seldom as much.
+pub(crate) const WAKE_SLACK: f64 = 3.0 * 65_536.0;
+/// In bytes.
+pub(crate) const LARGE_BUFFER: f64 = 2e6;
+
+/// Buffers that hold their sender so leave it at rest there for this part of the time at least: 4 MB at 600 Mbit/s and 1 Gbit/s with 100
+/// and 200 ms (simulated: 0.5 and more). Linux counts none of it or a part.
+pub(crate) const AT_WAKE_MARK: f64 = 0.25;
+
 /// Such a writer is woken when a third of the buffer is free, and refills the path with one burst, up to the congestion window. It
 /// holds its sender, whatever samples say that fall into the burst, from this part of the time on: seen are 0.6 and more.
 pub(crate) const REFILLS: f64 = 0.4;

@@ -74,6 +74,9 @@ pub(crate) struct Timeline {
     /// The part of the samples, early and late ones, in which all that the send buffer held was in flight and as much as it may
     /// hold or more, so that the next write had to wait.
     pub(crate) over_full: f64,
+    /// The part of the time, early and late, in which nothing was acknowledged and all that was written stayed where Linux wakes the
+    /// writer of a large send buffer next.
+    pub(crate) at_wake_mark: f64,
 }
 
 impl Timeline {
@@ -89,6 +92,7 @@ impl Timeline {
         Self {
             mss,
             over_full: over_full(early, mss).min(over_full(late, mss)),
+            at_wake_mark: at_wake_mark(early, mss).min(at_wake_mark(late, mss)),
             base_rtt,
             // Neither may exceed the other's part: shares of what was seen never add up to more than 1.
             span_us: seen.max(transfer.duration_us.get() as f64),
@@ -166,13 +170,29 @@ fn interval(a: &SenderSample, b: &SenderSample) -> Interval {
 
 /// The part of these, by time, at whose end everything written was in flight and cost as much as the buffer may hold.
 fn over_full(intervals: &[Interval], mss: f64) -> f64 {
-    let is_over_full = |interval: &&Interval| {
+    part_sent(intervals, mss, |_, queued, buffer| queued >= buffer)
+}
+
+/// The part of these, by time, in which nothing was acknowledged while everything written was in flight and cost two thirds of a large
+/// buffer, or the little more that the last acknowledgements left.
+fn at_wake_mark(intervals: &[Interval], mss: f64) -> f64 {
+    part_sent(intervals, mss, |interval, queued, buffer| {
+        let mark = thresholds::WAKE_MARK * buffer;
+        let above = thresholds::WAKE_SLACK;
+        interval.acked <= 0.0 && buffer >= thresholds::LARGE_BUFFER && (mark..=mark + above).contains(&queued)
+    })
+}
+
+/// The part of these, by time, at whose end everything written was in flight and `is_such` for what it cost and may cost.
+fn part_sent(intervals: &[Interval], mss: f64, is_such: impl Fn(&Interval, f64, f64) -> bool) -> f64 {
+    let is_part = |interval: &&Interval| {
         let is_sent = interval.not_sent().is_some_and(|bytes| bytes < thresholds::WAITING_SEGMENTS * mss);
         let memory = interval.at.send_queued.zip(interval.at.send_buffer);
-        is_sent && memory.is_some_and(|(queued, buffer)| buffer.get() > 0 && queued >= buffer)
+        let memory = memory.map(|(queued, buffer)| (queued.get() as f64, buffer.get() as f64));
+        is_sent && memory.is_some_and(|(queued, buffer)| buffer > 0.0 && is_such(interval, queued, buffer))
     };
-    let time = |over: &mut dyn Iterator<Item = &Interval>| over.map(Interval::len).sum::<f64>();
-    stats::fraction(time(&mut intervals.iter().filter(is_over_full)), time(&mut intervals.iter()))
+    let time = |part: &mut dyn Iterator<Item = &Interval>| part.map(Interval::len).sum::<f64>();
+    stats::fraction(time(&mut intervals.iter().filter(is_part)), time(&mut intervals.iter()))
 }
 
 /// Averages rates and the writer's waiting over `HALF_WINDOW_ROUND_TRIPS` to either side, and over one and a half intervals

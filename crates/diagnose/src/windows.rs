@@ -139,14 +139,16 @@ fn is_supply_short(interval: &Interval, mss: f64) -> bool {
 
 /// A buffer that holds two thirds and more lets a writer wait that found it full before, and no other: an automatic buffer is
 /// often no larger than what an application keeps on its way. Where the kernel counts the waiting, no waiting decides, but where
-/// the buffer is full again and again: the kernel doesn't count while the congestion window is used up as well.
+/// the buffer is full again and again, or rests where its writer is woken next: the kernel doesn't count while the congestion window is
+/// used up as well, or while the writer waits for bursts of acknowledgements.
 fn is_send_buffer_full(timeline: &Timeline, interval: &Interval) -> bool {
     let queued = interval.at.send_queued.zip(interval.at.send_buffer);
     let by_memory = queued.is_some_and(|(queued, buffer)| {
         buffer.get() > 0 && queued.get() as f64 >= thresholds::SEND_BUFFER_FULL * buffer.get() as f64
     });
     let waits = interval.writer_waits.is_none_or(|share| share >= thresholds::WRITER_WAITS)
-        || timeline.over_full >= thresholds::OVER_FULL;
+        || timeline.over_full >= thresholds::OVER_FULL
+        || timeline.at_wake_mark >= thresholds::AT_WAKE_MARK;
     by_memory && waits || interval.sndbuf_limited >= thresholds::CHRONOGRAPH
 }
 

@@ -217,3 +217,22 @@ fn quick_acknowledgements_are_saved_while_the_window_grows() {
     let seen = outcome.receiver_capture.as_ref().unwrap().len() as u64;
     assert!(seen - outcome.data_segments >= 20 + 3, "{seen} {}", outcome.data_segments);
 }
+
+/// The writer of 4 MB is woken when two thirds are left, and a burst's last acknowledgement leaves a little more: nothing moves until the
+/// next burst's come, and Linux counts none of that time for the buffer. An application that keeps as much on its way writes meanwhile.
+#[test]
+fn a_large_send_buffer_that_rests_where_its_writer_is_woken_is_not_the_application() {
+    let limiter = |spec: &Spec| diagnose(&run(spec).unwrap().transfer).limiter;
+    for (bps, rtt_us) in
+        [(600_000_000, 100_000), (600_000_000, 200_000), (1_000_000_000, 100_000), (1_000_000_000, 200_000)]
+    {
+        assert_eq!(limiter(&queued(bps, rtt_us, 1.0, &[])), Limiter::SendBuffer, "{bps} {rtt_us}");
+    }
+    for rate in (150..=205).step_by(5) {
+        for write in [16_000, 65_536] {
+            let mut spec = queued(1_000_000_000, 100_000, 1.0, &[]);
+            spec.application = Application::Paced { rate: Rate::from_bps(rate * 1_000_000), write };
+            assert_ne!(limiter(&spec), Limiter::SendBuffer, "{rate} Mbit/s, {write} B");
+        }
+    }
+}
