@@ -90,11 +90,15 @@ impl<'a> Case<'a> {
         let at_a_window = |holding: &Holding| !matches!(holding, Holding::Network | Holding::ClosedWindow);
         let held = self.timeline.intervals.iter().zip(&holdings);
         let held: Vec<&Interval> = held.filter(|(_, holding)| at_a_window(holding)).map(|(i, _)| i).collect();
-        let window = Suspect::Window { standing: self.path.has_standing_queue(&held) };
+        let later: Vec<&Interval> = self.timeline.intervals.iter().filter(|i| i.to_us > opened).collect();
+        let is_short = self.path.carries_more_than(&later);
+        // One connection that the path holds carries what several together do. What falls short of that queues behind itself.
+        let stands = |held: &[&Interval]| !is_short && self.path.has_standing_queue(held);
+        let window = Suspect::Window { standing: stands(&held) };
         let is_supplied = |holding: &Holding| matches!(holding, Holding::SendBuffer | Holding::Supply { .. });
         let supplied = self.timeline.intervals.iter().zip(&holdings).filter(|(_, holding)| is_supplied(holding));
         let mut supplied: Vec<&Interval> = supplied.map(|(interval, _)| interval).collect();
-        let is_queued = self.path.has_standing_queue(&supplied);
+        let is_queued = stands(&supplied);
         // Before the window has opened, any path runs dry.
         supplied.retain(|interval| interval.to_us > opened);
         let standing = is_queued && !self.path.runs_dry(&supplied);
@@ -107,7 +111,7 @@ impl<'a> Case<'a> {
             {
                 SLOW_START
             }
-            Holding::Network => self.network(interval, opened, cause),
+            Holding::Network => self.network(interval, opened, cause, is_short),
             _ => self.end(interval, holding, if is_supplied(&holding) { supply } else { window }),
         };
         let mut labels: Vec<Label> = self.timeline.intervals.iter().zip(&holdings).map(label).collect();
@@ -229,8 +233,14 @@ impl<'a> Case<'a> {
         is_dry && is_large && late && self.offer.detail() == Some(Detail::WindowCeiling)
     }
 
-    fn network(&self, interval: &Interval, opened: u64, cause: NetworkCause) -> Label {
-        let shows_no_queue = matches!(cause, NetworkCause::Policed | NetworkCause::Refilled);
+    /// `is_short`: the path is known to carry more than the transfer does.
+    fn network(&self, interval: &Interval, opened: u64, cause: NetworkCause, is_short: bool) -> Label {
+        // A burst that a window or a buffer lets go queues behind itself.
+        let shows_no_queue = match cause {
+            NetworkCause::Policed | NetworkCause::Refilled => true,
+            NetworkCause::Window | NetworkCause::Held => is_short,
+            _ => false,
+        };
         if !shows_no_queue && self.path.is_full(interval, Suspect::Congestion) {
             return SATURATED;
         }
@@ -514,31 +524,32 @@ impl<'a> Case<'a> {
 
     /// A window or a buffer that held the sender again and again, by what counters tell, holds it at the same rate in between, too:
     /// samples that fall between two bursts, or into the pacing of one, find a part of it free. A path that is full shows a
-    /// queue, at the latest where the sender goes up to its window; and a rate that heeds the window or buffer is theirs.
+    /// queue, at the latest where the sender goes up to its window, and several connections together carry no more; and a rate that heeds
+    /// the window or buffer is theirs.
     fn end_cause(&self, holdings: &[Holding], opened: u64, held: &[&Interval]) -> Option<NetworkCause> {
         let has_packets = held.iter().any(|i| i.at.packets.is_some());
         let later: Vec<_> = self.timeline.intervals.iter().zip(holdings).filter(|(i, _)| i.to_us > opened).collect();
         let all: Vec<&Interval> = later.iter().map(|(interval, _)| *interval).collect();
+        let is_short = self.path.carries_more_than(&all);
         if has_packets
             || !self.is_long(&all)
             || self.losses.ratio >= thresholds::STARVED_LOSS
-            || self.is_probing_a_queue(&all)
+            || self.is_probing_a_queue(&all) && !is_short
         {
             return None;
         }
         let (mut time, mut window, mut buffer) = (0.0, 0.0, 0.0);
         for (interval, holding) in later {
             time += interval.len();
-            // What the kernel counts is the time itself; what samples show is the part of them.
-            let seen = |is_seen: bool| if is_seen { interval.len() } else { 0.0 };
-            window += match interval.at.rwnd_limited_us {
-                Some(_) => interval.rwnd_limited * interval.len(),
-                None => seen(*holding == Holding::OfferedWindow),
+            // What the kernel counts is the time itself; what samples show is the part of them. It doesn't count while the congestion
+            // window would hold, too, or bursts leave late: where the path carries more, they count.
+            let part = |holds: Holding, counted: Option<f64>| match counted {
+                Some(counted) if !is_short => counted * interval.len(),
+                _ if *holding == holds => interval.len(),
+                _ => counted.unwrap_or(0.0) * interval.len(),
             };
-            buffer += match interval.at.sndbuf_limited_us {
-                Some(_) => interval.sndbuf_limited * interval.len(),
-                None => seen(*holding == Holding::SendBuffer),
-            };
+            window += part(Holding::OfferedWindow, interval.at.rwnd_limited_us.map(|_| interval.rwnd_limited));
+            buffer += part(Holding::SendBuffer, interval.at.sndbuf_limited_us.map(|_| interval.sndbuf_limited));
         }
         let most = window.max(buffer);
         match () {

@@ -126,8 +126,7 @@ impl Path {
     /// be the path's, early and late: by Little's law no queue stands then, nor is a link busy that more would fill, and what round trips show is a burst behind itself. What a loss takes out of the flight is no sign
     /// of that. Packets tell more ([`Interval::dry`]).
     pub(crate) fn runs_dry(&self, held: &[&Interval]) -> bool {
-        let (acked, time) = held.iter().fold((0.0, 0.0), |(acked, time), i| (acked + i.acked, time + i.len()));
-        let rate = stats::fraction(acked, time);
+        let rate = rate_of(held);
         let full = self.known.map_or(rate, |known| rate.max((known - self.others) / 8e6));
         let is_open = |i: &&&Interval| {
             let is_calm =
@@ -143,8 +142,14 @@ impl Path {
         };
         let has_packets = held.iter().any(|i| i.at.packets.is_some());
         // Several connections together carried no more: what ran dry was the machine, for a moment.
-        let is_all = self.known.is_some_and(|known| rate * 8e6 + self.others >= thresholds::PATH_FULL * known);
+        let is_all = self.known.is_some() && !self.carries_more_than(held);
         !has_packets && !is_all && falls(early) && falls(late)
+    }
+
+    /// Whether the path is known to carry more than it did through `held`.
+    pub(crate) fn carries_more_than(&self, held: &[&Interval]) -> bool {
+        let rate = rate_of(held) * 8e6;
+        self.known.is_some_and(|known| rate + self.others < thresholds::PATH_FULL * known)
     }
 
     /// Whether the path is known to carry clearly more than `rate`.
@@ -165,6 +170,12 @@ impl Path {
     pub(crate) fn at_plateau(&self, interval: &Interval) -> bool {
         interval.rate >= thresholds::AT_PLATEAU * self.plateau
     }
+}
+
+/// What was acknowledged in these, in bytes per microsecond.
+fn rate_of(held: &[&Interval]) -> f64 {
+    let (acked, time) = held.iter().fold((0.0, 0.0), |(acked, time), i| (acked + i.acked, time + i.len()));
+    stats::fraction(acked, time)
 }
 
 /// Whether the path was empty for a good part of the time around an interval.
