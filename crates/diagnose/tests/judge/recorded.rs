@@ -125,6 +125,19 @@ fn a_writer_that_nearly_fills_a_path_of_a_known_rate_on_real_kernels() {
 }
 
 #[test]
+fn a_buffer_and_a_window_that_nearly_fill_a_path_of_a_known_rate_on_real_kernels() {
+    // The same, with a window of 65,535 B, 1.3 products: 87 % of the path. Bursts of the writer queue behind themselves, and sometimes
+    // use the window up; the kernel counts next to nothing for either.
+    let mut transfer = recorded("refilled-small-both-cubic");
+    let known = |bps| Some(PathRate { rate_bps: Rate::from_bps(bps), lower_bound: false });
+    transfer.path_rate = known(9_650_000);
+    let diagnosis = diagnose(&transfer);
+    assert_eq!(diagnosis.limiter, Limiter::SendBuffer, "{}", report(&diagnosis));
+    transfer.path_rate = known(8_600_000);
+    assert_eq!(diagnose(&transfer).limiter, Limiter::Path);
+}
+
+#[test]
 fn an_application_that_writes_bursts_into_the_same_buffer_on_real_kernels() {
     // 256 KB, a pause of 50 ms: they queue behind themselves, too.
     assert_eq!(judged("application-bursts-cubic").limiter, Limiter::Application);
