@@ -49,17 +49,20 @@ pub(crate) fn checked(case: &Case<'_>, ruling: &Ruling<'_>, mut diagnosis: Diagn
     Diagnosis { confidence: Confidence::Low, ..diagnosis }
 }
 
-/// With a limiter that took more of the time than the verdict's beside it, and `decided_by` what.
+/// With the limiters beside it that took more of the time than the verdict's, the largest first, and `decided_by` what.
 pub(crate) fn weighed(mut diagnosis: Diagnosis, decided_by: &str) -> Diagnosis {
-    let largest = diagnosis.shares.iter().max_by(|a, b| a.1.total_cmp(b.1));
-    let Some((&limiter, _)) = largest.filter(|(limiter, share)| {
-        **limiter != diagnosis.limiter && **share > diagnosis.share + thresholds::SAME_SHARE
-    }) else {
+    let least = diagnosis.share + thresholds::SAME_SHARE;
+    let mut larger: Vec<(Limiter, f64)> = diagnosis.shares.iter().map(|(&limiter, &share)| (limiter, share)).collect();
+    larger.retain(|&(limiter, share)| limiter != diagnosis.limiter && share > least);
+    if larger.is_empty() {
         return diagnosis;
-    };
-    diagnosis.or.retain(|other| other.limiter != limiter);
-    diagnosis.or.insert(0, Alternative { limiter, decided_by: decided_by.to_owned() });
-    Diagnosis { confidence: Confidence::Low, ..diagnosis }
+    }
+    larger.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let named = |(limiter, _)| Alternative { limiter, decided_by: decided_by.to_owned() };
+    let mut or: Vec<Alternative> = larger.into_iter().map(named).collect();
+    diagnosis.or.retain(|other| or.iter().all(|larger| larger.limiter != other.limiter));
+    or.append(&mut diagnosis.or);
+    Diagnosis { or, confidence: Confidence::Low, ..diagnosis }
 }
 
 /// A window that opens and closes bounds nothing by its median.
