@@ -12,7 +12,7 @@ use crate::{
     path::{Path, Suspect},
     pauses::{Pauses, Sign},
     policer, stats, thresholds,
-    timeline::{Interval, Timeline},
+    timeline::{self, Interval, Timeline},
     windows::{self, Holding, Offer},
 };
 
@@ -86,13 +86,13 @@ impl<'a> Case<'a> {
     pub(crate) fn labels(&self) -> Vec<Label> {
         let holdings = self.holdings();
         let opened = self.opened_us();
+        let later: Vec<&Interval> = self.timeline.intervals.iter().filter(|i| i.to_us > opened).collect();
+        // A connection that the path limits carries what several together do. The queue of one that falls short of that is its own bursts.
+        let is_short = self.path.carries_more_than(&later);
         let cause = self.network_cause(&holdings, opened);
         let at_a_window = |holding: &Holding| !matches!(holding, Holding::Network | Holding::ClosedWindow);
         let held = self.timeline.intervals.iter().zip(&holdings);
         let held: Vec<&Interval> = held.filter(|(_, holding)| at_a_window(holding)).map(|(i, _)| i).collect();
-        let later: Vec<&Interval> = self.timeline.intervals.iter().filter(|i| i.to_us > opened).collect();
-        let is_short = self.path.carries_more_than(&later);
-        // One connection that the path holds carries what several together do. What falls short of that queues behind itself.
         let stands = |held: &[&Interval]| !is_short && self.path.has_standing_queue(held);
         let window = Suspect::Window { standing: stands(&held) };
         let is_supplied = |holding: &Holding| matches!(holding, Holding::SendBuffer | Holding::Supply { .. });
@@ -403,7 +403,7 @@ impl<'a> Case<'a> {
         let held = self.timeline.intervals.iter().zip(holdings);
         let held: Vec<&Interval> =
             held.filter(|(i, h)| **h == Holding::Network && i.to_us > opened).map(|(i, _)| i).collect();
-        let rate = mean_rate(&held);
+        let rate = timeline::mean_rate(&held);
         let lost = self.losses.are_any();
         let by_loss = if self.losses.are_reordering() { NetworkCause::Reordering } else { NetworkCause::Loss };
 
@@ -541,8 +541,8 @@ impl<'a> Case<'a> {
         let (mut time, mut window, mut buffer) = (0.0, 0.0, 0.0);
         for (interval, holding) in later {
             time += interval.len();
-            // What the kernel counts is the time itself; what samples show is the part of them. It doesn't count while the congestion
-            // window would hold, too, or bursts leave late: where the path carries more, they count.
+            // What the kernel counts is the time itself; what samples show is the part of them. The kernel doesn't count while the
+            // congestion window is used up, too, or while a burst waits: where the path carries more, samples count.
             let part = |holds: Holding, counted: Option<f64>| match counted {
                 Some(counted) if !is_short => counted * interval.len(),
                 _ if *holding == holds => interval.len(),
@@ -685,7 +685,7 @@ impl<'a> Case<'a> {
     fn is_policed(&self, held: &[&Interval], rate: f64) -> bool {
         let (early, late) = held.split_at(held.len() / 2);
         let burst = early.iter().map(|i| i.rate).fold(0.0, f64::max);
-        let late_rate = mean_rate(late);
+        let late_rate = timeline::mean_rate(late);
         let level = late.iter().filter(|i| (i.rate - late_rate).abs() <= thresholds::AGREEMENT * late_rate).count();
         let is_level = level as f64 >= thresholds::POLICED_LEVEL * late.len() as f64;
         let is_much = |part: &[&Interval]| {
@@ -716,11 +716,6 @@ impl<'a> Case<'a> {
             && held.iter().any(|i| i.rtt().is_some())
             && !self.is_probing_a_queue(held)
     }
-}
-
-/// Payload per time over all of them, in bit/s.
-fn mean_rate(intervals: &[&Interval]) -> f64 {
-    stats::fraction(intervals.iter().map(|i| i.acked * 8e6).sum(), intervals.iter().map(|i| i.len()).sum())
 }
 
 /// Why the network holds the sender back, decided once for the transfer.

@@ -3,7 +3,7 @@
 
 use crate::{
     CongestionState, Transfer, stats, thresholds,
-    timeline::{Interval, Timeline},
+    timeline::{self, Interval, Timeline},
 };
 
 /// What is known of the path.
@@ -126,8 +126,8 @@ impl Path {
     /// be the path's, early and late: by Little's law no queue stands then, nor is a link busy that more would fill, and what round trips show is a burst behind itself. What a loss takes out of the flight is no sign
     /// of that. Packets tell more ([`Interval::dry`]).
     pub(crate) fn runs_dry(&self, held: &[&Interval]) -> bool {
-        let rate = rate_of(held);
-        let full = self.known.map_or(rate, |known| rate.max((known - self.others) / 8e6));
+        let rate = timeline::mean_rate(held);
+        let full = self.known.map_or(rate, |known| rate.max(known - self.others)) / 8e6;
         let is_open = |i: &&&Interval| {
             let is_calm =
                 matches!(i.at.congestion_state, None | Some(CongestionState::Open | CongestionState::Disorder));
@@ -148,7 +148,7 @@ impl Path {
 
     /// Whether the path is known to carry more than it did through `held`.
     pub(crate) fn carries_more_than(&self, held: &[&Interval]) -> bool {
-        let rate = rate_of(held) * 8e6;
+        let rate = timeline::mean_rate(held);
         self.known.is_some_and(|known| rate + self.others < thresholds::PATH_FULL * known)
     }
 
@@ -170,12 +170,6 @@ impl Path {
     pub(crate) fn at_plateau(&self, interval: &Interval) -> bool {
         interval.rate >= thresholds::AT_PLATEAU * self.plateau
     }
-}
-
-/// What was acknowledged in these, in bytes per microsecond.
-fn rate_of(held: &[&Interval]) -> f64 {
-    let (acked, time) = held.iter().fold((0.0, 0.0), |(acked, time), i| (acked + i.acked, time + i.len()));
-    stats::fraction(acked, time)
 }
 
 /// Whether the path was empty for a good part of the time around an interval.

@@ -71,14 +71,15 @@ pub(crate) const OVER_FULL: f64 = 0.02;
 /// Linux wakes the writer of a full send buffer once this part of it is left (`sk_stream_is_writeable`). ...
 pub(crate) const WAKE_MARK: f64 = 2.0 / 3.0;
 
-/// ... A burst whose last acknowledgement leaves no more than this above it is followed by nothing until the next burst's: three of the
-/// largest segments, in bytes; in a buffer that is large beside that, so that what an application keeps on its way is seldom as much.
+/// ... The last acknowledgement of a burst leaves no more than this above it, in bytes: three of the largest segments. Nothing moves
+/// then until the acknowledgements of the next burst.
 pub(crate) const WAKE_SLACK: f64 = 3.0 * 65_536.0;
-/// In bytes.
+
+/// Only buffers of so many bytes are judged by that: an application seldom keeps just as much on its way.
 pub(crate) const LARGE_BUFFER: f64 = 2e6;
 
-/// Buffers that hold their sender so leave it at rest there for this part of the time at least: 4 MB at 600 Mbit/s and 1 Gbit/s with 100
-/// and 200 ms (simulated: 0.5 and more). Linux counts none of it or a part.
+/// Such a buffer holds its sender where the sender rests there for this part of the time: 0.5 and more with 4 MB at 600 Mbit/s and
+/// 1 Gbit/s, 100 and 200 ms (simulated). Linux counts (`tcpi_sndbuf_limited`) a part of that time, or none.
 pub(crate) const AT_WAKE_MARK: f64 = 0.25;
 
 /// Such a writer is woken when a third of the buffer is free, and refills the path with one burst, up to the congestion window. It

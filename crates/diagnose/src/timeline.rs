@@ -168,6 +168,11 @@ fn interval(a: &SenderSample, b: &SenderSample) -> Interval {
     }
 }
 
+/// Payload per time over all of these, in bit/s.
+pub(crate) fn mean_rate(intervals: &[&Interval]) -> f64 {
+    stats::fraction(intervals.iter().map(|i| i.acked * 8e6).sum(), intervals.iter().map(|i| i.len()).sum())
+}
+
 /// The part of these, by time, at whose end everything written was in flight and cost as much as the buffer may hold.
 fn over_full(intervals: &[Interval], mss: f64) -> f64 {
     part_sent(intervals, mss, |_, queued, buffer| queued >= buffer)

@@ -10,7 +10,7 @@ use crate::{
     guard, opening, packets,
     pauses::{Pauses, Sign},
     receiver, sentences, stats, thresholds,
-    timeline::Interval,
+    timeline::{self, Interval},
     windows,
 };
 
@@ -210,7 +210,7 @@ impl<'a> Ruling<'a> {
             under: limiter,
             detail: details.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).and_then(|(detail, _)| detail),
             share: stats::fraction(time, span_us(case, labels)).min(1.0),
-            rate: stats::fraction(intervals.iter().map(|i| i.acked * 8e6).sum(), time),
+            rate: timeline::mean_rate(&intervals),
             rtt: stats::median(intervals.iter().filter_map(|i| Some((i.rtt()?, i.len()))))
                 .or_else(|| case.path.base_rtt.filter(|_| case.transfer.source == Source::Capture)),
             intervals,

@@ -31,6 +31,11 @@ fn as_objects(table: &Value) -> Value {
     list("rows").iter().map(object).collect()
 }
 
+/// What several connections carried together.
+fn known(bps: u64) -> Option<PathRate> {
+    Some(PathRate { rate_bps: Rate::from_bps(bps), lower_bound: false })
+}
+
 fn judged(name: &str) -> Diagnosis {
     let diagnosis = diagnose(&recorded(name));
     println!("{name}: {}", report(&diagnosis));
@@ -114,7 +119,6 @@ fn a_writer_that_nearly_fills_a_path_of_a_known_rate_on_real_kernels() {
     // `tcp_wmem` of 77,824 B at the most, 10 Mbit/s and 40 ms: 85 % of what several connections carry together. What is in flight falls
     // below the product of that rate, though not of its own, and the kernel counts 70 % of the time for the buffer.
     let mut transfer = recorded("refilled-small-cubic");
-    let known = |bps| Some(PathRate { rate_bps: Rate::from_bps(bps), lower_bound: false });
     transfer.path_rate = known(9_710_000);
     let diagnosis = diagnose(&transfer);
     assert_eq!(diagnosis.limiter, Limiter::SendBuffer, "{}", report(&diagnosis));
@@ -129,7 +133,6 @@ fn a_buffer_and_a_window_that_nearly_fill_a_path_of_a_known_rate_on_real_kernels
     // The same, with a window of 65,535 B, 1.3 products: 87 % of the path. Bursts of the writer queue behind themselves, and sometimes
     // use the window up; the kernel counts next to nothing for either.
     let mut transfer = recorded("refilled-small-both-cubic");
-    let known = |bps| Some(PathRate { rate_bps: Rate::from_bps(bps), lower_bound: false });
     transfer.path_rate = known(9_650_000);
     let diagnosis = diagnose(&transfer);
     assert_eq!(diagnosis.limiter, Limiter::SendBuffer, "{}", report(&diagnosis));
