@@ -55,7 +55,10 @@ pub(super) fn section(diagnosis: &Value, filter: Option<&str>) -> Markup {
 
 fn list(title: &str, items: &Value, item: impl Fn(&Value) -> Markup) -> Markup {
     let Some(items) = items.as_array().filter(|items| !items.is_empty()) else { return html! {} };
-    html! { h4 { (title) } ul { @for one in items { li { (item(one)) } } } }
+    let mut items: Vec<Markup> = items.iter().map(item).collect();
+    // What tells several limiters from the verdict stands once.
+    items.dedup_by(|a, b| a.0 == b.0);
+    html! { h4 { (title) } ul { @for one in items { li { (one) } } } }
 }
 
 /// Each reason with the packets that show it; the filter that selects them where it is another than the one before.

@@ -49,6 +49,14 @@ fn text_from_elsewhere_is_never_markup() {
 }
 
 #[test]
+fn what_decides_between_several_limiters_is_said_once() {
+    let other = |limiter: &str| json!({ "limiter": limiter, "decided_by": "one stream at a time" });
+    let diagnosis = json!({ "limiter": "path", "or": [other("receive_window"), other("send_buffer")] });
+    let section = diagnosis::section(&diagnosis, None).0;
+    assert_eq!(section.matches("one stream at a time").count(), 1, "{section}");
+}
+
+#[test]
 fn only_the_pages_own_script_and_style_may_run() {
     let policy = policy(SCRIPT, "", ALONE);
     assert!(policy.starts_with("default-src 'none'; script-src 'sha256-") && !policy.contains("unsafe"), "{policy}");

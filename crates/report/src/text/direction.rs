@@ -41,7 +41,8 @@ pub(crate) fn put_direction(page: &mut Page, direction: &Direction) {
     if !diagnosis.action.is_empty() {
         page.field("do", &diagnosis.action);
     }
-    for alternative in &diagnosis.or {
+    // What tells several of them from the verdict stands once.
+    for alternative in diagnosis.or.chunk_by(|a, b| a.decided_by == b.decided_by).filter_map(|alike| alike.first()) {
         page.field("decided by", &alternative.decided_by);
     }
     for (index, blind) in diagnosis.blind.iter().enumerate() {

@@ -1,6 +1,7 @@
 //! What the pages look like. The snapshots have no styles; one test looks at those.
 
 use super::*;
+use fullpipe_diagnose::{Alternative, Limiter};
 use fullpipe_page::is_harmful;
 
 use crate::sample;
@@ -51,6 +52,18 @@ fn a_clean_path_is_no_reason_to_change_anything() {
 #[test]
 fn a_run_in_which_much_went_wrong_says_so() {
     insta::assert_snapshot!("hostile", plain(&outcome(&sample::hostile(), WIDE)));
+}
+
+#[test]
+fn what_decides_between_several_limiters_is_said_once() {
+    let mut found = sample::clean_path();
+    for limiter in [Limiter::ReceiveWindow, Limiter::SendBuffer] {
+        let decided_by = "one stream at a time".to_owned();
+        found.before[0].diagnosis.or.push(Alternative { limiter, decided_by });
+    }
+    let text = plain(&outcome(&found, WIDE));
+    assert!(text.contains("or receive window or send buffer"), "{text}");
+    assert_eq!(text.matches("one stream at a time").count(), 1, "{text}");
 }
 
 #[test]
