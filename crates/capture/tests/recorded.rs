@@ -36,6 +36,8 @@ const AT_THE_SENDER: &[(&str, Limiter, Option<Detail>)] = &[
     ("strangers/frames-from-the-middle-a", Limiter::Application, Some(Detail::Idle)),
     // Reno sends to lwIP in bursts with pauses, in which a bucket of 48 KB fills up again.
     ("strangers/policed-pauses-a", Limiter::Path, Some(Detail::Policed)),
+    // A small buffer of Linux 6.12 on an emulated processor: its writer is woken late, and BBR paces what it writes.
+    ("strangers/late-paced-writer-a", Limiter::SendBuffer, Some(Detail::BufferCap)),
 ];
 
 /// The beginnings of transfers by other senders: other TCP stacks, writers and answers, from both ends.
@@ -78,6 +80,12 @@ const AT_THE_RECEIVER: &[(&str, Limiter, Option<Detail>)] = &[
     ("strangers/shell-writes-b", Limiter::Application, None),
     // lwIP's buffer of 48 KB, written in pieces of 24 KB: a third leaves long after any acknowledgement.
     ("strangers/lwip-send-buffer-b", Limiter::SendBuffer, Some(Detail::BufferCap)),
+    // smoltcp's buffer of 56,628 B, without timestamps, at 0.86 of what the link would carry by the spacing of its segments.
+    ("strangers/smoltcp-link-left-idle-b", Limiter::SendBuffer, Some(Detail::BufferCap)),
+    // 100 KB each 100 ms over 71 ms: a buffer of what is in flight at most would carry three times as much.
+    ("strangers/frames-half-empty-b", Limiter::Application, None),
+    // 128 KB each 262 ms over 73 ms, without the handshake: no window and no buffer leaves the path empty for most of the time.
+    ("strangers/idle-from-the-middle-b", Limiter::Application, None),
 ];
 
 #[test]

@@ -31,6 +31,7 @@ impl Label {
 
 const SATURATED: Label = Label::new(Limiter::Path, Some(Detail::Saturated));
 const SLOW_START: Label = Label::new(Limiter::CongestionWindow, Some(Detail::SlowStart));
+const APPLICATION: Label = Label::new(Limiter::Application, None);
 const LOSS: Label = Label::new(Limiter::CongestionWindow, Some(Detail::Loss));
 const TAIL_LOSS: Label = Label::new(Limiter::CongestionWindow, Some(Detail::TailLoss));
 
@@ -47,10 +48,11 @@ pub(crate) struct Case<'a> {
     /// What requests and answers cost, where the transfer consists of them.
     pub(crate) answers: Option<packets::Answers>,
     /// As packets tell of the whole transfer ([`packets::is_credited`], [`packets::is_timed`],
-    /// [`packets::is_one_write_each_trip`], [`packets::is_unprompted`], [`packets::is_emptied`]).
+    /// [`packets::is_one_write_each_trip`], [`packets::one_top`], [`packets::is_unprompted`], [`packets::is_emptied`]).
     pub(crate) is_credited: bool,
     pub(crate) is_timed: bool,
     pub(crate) is_one_write: bool,
+    pub(crate) one_top: Option<f64>,
     is_unprompted: bool,
     is_emptied: bool,
     /// Whether acknowledgements wait until the receiver's application has read.
@@ -71,6 +73,7 @@ impl<'a> Case<'a> {
             is_credited: packets::is_credited(&timeline),
             is_timed: packets::is_timed(transfer, &timeline),
             is_one_write: packets::is_one_write_each_trip(transfer, &timeline),
+            one_top: packets::one_top(transfer, &timeline),
             is_unprompted: packets::is_unprompted(&timeline),
             is_emptied: packets::is_emptied(&timeline),
             is_read_late: windows::is_read_late(&timeline, &offer, &losses, path.base_rtt),
@@ -119,7 +122,20 @@ impl<'a> Case<'a> {
             labels[held_back].fill(Label::new(Limiter::AckDelay, Some(Detail::Nagle)));
         }
         self.mark_stalls(&mut labels);
+        self.take_back_half_empty(&mut labels);
         labels
+    }
+
+    /// A buffer that holds its sender is never far from full: its writer fills it up as soon as a third of it is free. Where what was
+    /// carried needs less of it than that (Little's law), the path and the buffer were empty for most of the time, and the application
+    /// wrote no more. Packets beside a receiver show the pauses of a sender, and not what ended them.
+    fn take_back_half_empty(&self, labels: &mut [Label]) {
+        let is_buffer = |label: &Label| label.limiter == Limiter::SendBuffer;
+        let held = self.timeline.intervals.iter().zip(&*labels).filter(|(_, label)| is_buffer(label));
+        let held: Vec<&Interval> = held.map(|(interval, _)| interval).collect();
+        if packets::is_half_empty(&held, self.path.base_rtt) {
+            labels.iter_mut().filter(|label| is_buffer(label)).for_each(|label| *label = APPLICATION);
+        }
     }
 
     /// What held data back in each interval.
@@ -169,6 +185,10 @@ impl<'a> Case<'a> {
             };
             if (self.is_credited || self.is_timed || self.is_emptied) && *holding == Holding::SendBuffer {
                 *holding = Holding::Supply { idle: false };
+            } else if *holding == (Holding::Supply { idle: false })
+                && self.one_top.is_some_and(|top| packets::has_room(interval, top))
+            {
+                *holding = Holding::SendBuffer;
             }
         }
         holdings
@@ -470,7 +490,11 @@ impl<'a> Case<'a> {
         let is_queueing = || self.is_probing_a_queue(held);
         // Where no round trips were seen, a queue wouldn't show; that the path delivered all the time is all there is.
         let sees_queues = held.iter().any(|i| i.rtt().is_some());
-        if is_level && (!has_packets || self.path.delivered_through(held) && (!sees_queues || is_queueing())) {
+        let is_left_idle = !sees_queues && self.is_link_left_idle(held);
+        if is_level
+            && !is_left_idle
+            && (!has_packets || self.path.delivered_through(held) && (!sees_queues || is_queueing()))
+        {
             return NetworkCause::Saturated;
         }
         if !has_packets || is_growing || !self.is_long(held) {
@@ -489,9 +513,18 @@ impl<'a> Case<'a> {
             _ if self.is_larger_late(later) => NetworkCause::Unknown,
             // ... and where the receiver closes it again and again, what is in flight says nothing of the sender's buffer.
             _ if self.offer.closed => NetworkCause::Unknown,
-            _ if !self.path.delivered_through(held) || self.is_too_few_to_be_congestion(held) => NetworkCause::Held,
+            _ if is_left_idle || !self.path.delivered_through(held) || self.is_too_few_to_be_congestion(held) => {
+                NetworkCause::Held
+            }
             _ => NetworkCause::Unknown,
         }
+    }
+
+    /// Full segments came as far apart as the narrowest link takes for them, and that link would have carried clearly more: no queue
+    /// stood before it. Far more is no link's: what a card or a radio hands over at once comes so, too.
+    fn is_link_left_idle(&self, held: &[&Interval]) -> bool {
+        let link = self.transfer.link_rate.map_or(0.0, |link| link.bps() as f64);
+        (thresholds::LEAST_LINK * link..thresholds::PATH_FULL * link).contains(&timeline::mean_rate(held))
     }
 
     /// The send buffer's writer is what the sender waits for most of the time, and the path runs dry meanwhile.

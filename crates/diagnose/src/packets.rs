@@ -6,7 +6,7 @@ use fullpipe_units::Bytes;
 use crate::{
     pauses::{Pauses, Sign},
     stats, thresholds,
-    timeline::{Interval, Timeline},
+    timeline::{self, Interval, Timeline},
     transfer::{PacketSample, Transfer},
 };
 
@@ -82,6 +82,23 @@ fn mark_flat(
     }
 }
 
+/// What is in flight meets the same top in most round trips, early and late ones, with one pause in each or two, and the application's
+/// writes show no size: a buffer that a late writer fills again does that, however its sender paces what it was given. An application
+/// meets one top where each of its writes is of one size, which shows, where it keeps to an even rate, and where its pauses have
+/// nothing to do with the round trip.
+pub(crate) fn one_top(transfer: &Transfer, timeline: &Timeline) -> Option<f64> {
+    let intervals = &timeline.intervals;
+    let base = timeline.base_rtt.filter(|_| transfer.write.is_none() && largest_offer(timeline) > 0.0)?;
+    let pauses = Pauses::from_intervals(intervals).count() * base / timeline.span_us.max(1.0);
+    let is_lossless = intervals.iter().all(|i| i.retransmits <= 0.0);
+    let is_asked = asked(timeline) >= thresholds::LEAST_EXCHANGES;
+    if !thresholds::ONE_TOP_PAUSES.contains(&pauses) || !is_lossless || is_asked || is_even(timeline) {
+        return None;
+    }
+    let tops: Vec<f64> = (0..intervals.len()).map(|index| top(intervals, index, base)).collect();
+    usual_top(timeline, &tops, base)
+}
+
 /// What is in flight at most in most round trips, early and late ones: something ends the flight there, however seldom it
 /// goes beyond. What grows passes each level once.
 fn usual_top(timeline: &Timeline, tops: &[f64], base: f64) -> Option<f64> {
@@ -132,7 +149,7 @@ fn usual_slack(timeline: &Timeline, most: f64) -> f64 {
 }
 
 /// The offered window would take more than a flight of `most`.
-fn has_room(interval: &Interval, most: f64) -> bool {
+pub(crate) fn has_room(interval: &Interval, most: f64) -> bool {
     interval.offered().is_none_or(|window| most < thresholds::CAP_BELOW_WINDOW * window)
 }
 
@@ -250,6 +267,15 @@ pub(crate) fn is_even(timeline: &Timeline) -> bool {
         && dry < thresholds::NEVER_FULL
         && near as f64 >= thresholds::EVEN_SHARE * sums.len() as f64
         && !is_queueing
+}
+
+/// What was carried needs the smaller part of what usually is in flight at most: the rate times the round trip (Little's law). The path
+/// was empty for most of the time.
+pub(crate) fn is_half_empty(held: &[&Interval], base: Option<f64>) -> bool {
+    let most = stats::median(held.iter().filter_map(|i| Some((peak(i)?, i.len()))));
+    let rtt = stats::median(held.iter().filter_map(|i| Some((i.rtt()?, i.len())))).or(base);
+    let needs = rtt.map(|rtt| timeline::mean_rate(held) * rtt / 8e6);
+    needs.zip(most).is_some_and(|(needs, most)| needs < thresholds::HALF_EMPTY * most)
 }
 
 /// Nothing was in flight for most of the interval.

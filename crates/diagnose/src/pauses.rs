@@ -87,12 +87,17 @@ impl Pauses {
 
     /// Whether they are many, and most ended without an acknowledgement.
     pub(crate) fn are_written(&self) -> bool {
-        self.are_many() && self.written >= thresholds::MOST_OF_INTERVAL * (self.woken + self.written + self.clocked)
+        self.are_many() && self.written >= thresholds::MOST_OF_INTERVAL * self.count()
+    }
+
+    /// How many there are.
+    pub(crate) fn count(&self) -> f64 {
+        self.woken + self.written + self.clocked
     }
 
     /// Whether there are so many that they speak for a whole transfer.
     pub(crate) fn are_many(&self) -> bool {
-        self.woken + self.written + self.clocked >= thresholds::MANY_PAUSES
+        self.count() >= thresholds::MANY_PAUSES
     }
 
     /// What they say, where there are enough of them for `round_trips`.

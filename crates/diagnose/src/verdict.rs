@@ -140,7 +140,7 @@ fn alternatives(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<Alternative> {
     }
     let limiter = match (ruling.limiter, ruling.detail) {
         _ if !from_packets => return Vec::new(),
-        (Limiter::SendBuffer, _) if sign == Some(Sign::Unclear) => Limiter::Application,
+        (Limiter::SendBuffer, _) if sign == Some(Sign::Unclear) || case.one_top.is_some() => Limiter::Application,
         (Limiter::Application, None)
             if sign == Some(Sign::Unclear) || is_masked(case, &pauses) || case.is_one_write =>
         {
@@ -322,7 +322,10 @@ fn ambiguous(case: &Case<'_>, ruling: &Ruling<'_>) -> Option<String> {
         (Limiter::Application, None) => !packets::is_mostly_asked(&case.timeline),
         _ => false,
     };
-    (is_either && windows_unseen && !is_told).then(|| {
+    // What needs so little of its window or its buffer is held by neither.
+    let is_half_empty =
+        ruling.limiter == Limiter::Application && packets::is_half_empty(&ruling.intervals, case.path.base_rtt);
+    (is_either && windows_unseen && !is_told && !is_half_empty).then(|| {
         format!(
             "never more than {most:.0} B were in flight: that is the receiver's window, the sender's buffer or what its \
              application wrote, and only the SYN packets, which were not seen, tell what the window is"

@@ -339,6 +339,7 @@ impl Accounts<'_> {
             opening: None,
             write: None,
             write_every_us: None,
+            link_rate: None,
             path_rate: None,
             sender_samples: samples(own, far, |lane| &lane.sender_samples),
             receiver_samples: samples(own, far, |lane| &lane.receiver_samples),

@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use fullpipe_units::SeqNum;
+use fullpipe_units::{Rate, SeqNum};
 
 use super::{
     bins::shortest,
@@ -500,6 +500,11 @@ impl Half {
     /// ... and how long after one the next comes, where that is, too.
     pub(crate) fn writes_every_ns(&self) -> Option<u64> {
         self.writes.every_ns()
+    }
+
+    /// What the narrowest link carries if it is never empty, where the spacing of full segments shows that.
+    pub(crate) fn link_rate(&self) -> Option<Rate> {
+        self.spacing.link_rate()
     }
 
     /// The size of segments that the path takes without a word, where that shows: one of that size was repeated until a

@@ -1,6 +1,8 @@
 //! How far apart segments come that were sent together: what the narrowest link takes for each. What is *not* here: what
 //! that says of the sender (`half`) and of the link (`flight`).
 
+use fullpipe_units::Rate;
+
 /// Gaps between full segments, up to which it isn't known.
 const LEAST: u32 = 16;
 
@@ -12,11 +14,23 @@ const DOWN: u64 = 16;
 /// What comes within this much of the usual time, in quarters, came right behind the one before.
 const BEHIND_QUARTERS: u64 = 5;
 
+/// Gaps that are no further from the figure than this part of it are the link's own.
+const OWN_PART: u64 = 8;
+
+/// So many gaps, half of them the link's own, tell its rate. What a host takes in at once comes faster than any link that is narrow: up to
+/// 1 Gbit/s.
+const LEAST_OWN: u32 = 100;
+const LEAST_KIB_NS: u64 = 8_192;
+
 /// The time that a KiB takes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Spacing {
     seen: u32,
     kib_ns: u64,
+    /// Gaps since the figure is known; those that are the link's own, and their sum.
+    counted: u32,
+    own: u32,
+    own_ns: u64,
 }
 
 impl Spacing {
@@ -28,11 +42,25 @@ impl Spacing {
             self.seen += 1;
             // The first pairs are the initial window, sent at once: the shortest of them is nearest.
             self.kib_ns = if self.seen == 1 { kib_ns } else { self.kib_ns.min(kib_ns) }.max(1);
-        } else if kib_ns > self.kib_ns {
-            self.kib_ns += self.kib_ns / UP + 1;
         } else {
-            self.kib_ns -= self.kib_ns / DOWN;
+            self.counted += 1;
+            if kib_ns.abs_diff(self.kib_ns) <= self.kib_ns / OWN_PART {
+                self.own += 1;
+                self.own_ns += kib_ns;
+            }
+            if kib_ns > self.kib_ns {
+                self.kib_ns += self.kib_ns / UP + 1;
+            } else {
+                self.kib_ns -= self.kib_ns / DOWN;
+            }
         }
+    }
+
+    /// What a link of which half of the gaps show how long it takes for a segment would carry if it were never empty.
+    pub(super) fn link_rate(&self) -> Option<Rate> {
+        let kib_ns = self.own_ns.checked_div(self.own.into())?;
+        let is_clear = self.own >= LEAST_OWN && self.own >= self.counted / 2 && kib_ns >= LEAST_KIB_NS;
+        is_clear.then(|| Rate::from_bps(1_024 * 8 * 1_000_000_000 / kib_ns))
     }
 
     /// What `len` bytes take; nothing where that isn't known.
@@ -72,5 +100,13 @@ mod tests {
         let spacing = spacing(&[1, 80]);
         assert!(spacing.is_behind(1_050_000, 1_000) && !spacing.is_behind(2_000_000, 1_000));
         assert!(!Spacing::default().is_behind(0, 1_000), "nothing is known yet");
+    }
+    #[test]
+    fn the_spacing_of_most_segments_is_the_links_rate_and_what_is_handed_over_at_once_is_none() {
+        let mbps = |gaps_ms: &[u64]| spacing(gaps_ms).link_rate().map(|rate| rate.bps() / 1_000_000);
+        // 1,000 B in a millisecond are 8 Mbit/s; how long the link is empty in between doesn't matter.
+        assert_eq!([mbps(&[1]), mbps(&[1, 1, 1, 40])], [Some(8); 2]);
+        assert_eq!(mbps(&[1, 2, 4, 8]), None, "no gap is more frequent than others");
+        assert_eq!(mbps(&[0, 0, 0, 4]), None, "a card hands over four at a time");
     }
 }

@@ -56,6 +56,7 @@ pub(super) fn transfer(connection: &Connection, sender: Sender, [from, to]: [End
         drops: drops(half, bins.start_ns()),
         write: half.write().map(Bytes::new),
         write_every_us: half.writes_every_ns().map(micros),
+        link_rate: half.link_rate(),
         path_rate: None,
         sender_samples: series.senders(coarse),
         receiver_samples: series.receivers(coarse),

@@ -293,6 +293,7 @@ impl World {
             opening: None,
             write: None,
             write_every_us: None,
+            link_rate: None,
             path_rate: self.known,
             sender_samples,
             receiver_samples,
