@@ -48,11 +48,11 @@ pub(crate) struct Case<'a> {
     /// What requests and answers cost, where the transfer consists of them.
     pub(crate) answers: Option<packets::Answers>,
     /// As packets tell of the whole transfer ([`packets::is_credited`], [`packets::is_timed`],
-    /// [`packets::is_one_write_each_trip`], [`packets::one_top`], [`packets::is_unprompted`], [`packets::is_emptied`]).
+    /// [`packets::is_one_write_each_trip`], [`packets::meets_one_top`], [`packets::is_unprompted`], [`packets::is_emptied`]).
     pub(crate) is_credited: bool,
     pub(crate) is_timed: bool,
     pub(crate) is_one_write: bool,
-    pub(crate) one_top: Option<f64>,
+    pub(crate) meets_one_top: bool,
     is_unprompted: bool,
     is_emptied: bool,
     /// Whether acknowledgements wait until the receiver's application has read.
@@ -73,7 +73,7 @@ impl<'a> Case<'a> {
             is_credited: packets::is_credited(&timeline),
             is_timed: packets::is_timed(transfer, &timeline),
             is_one_write: packets::is_one_write_each_trip(transfer, &timeline),
-            one_top: packets::one_top(transfer, &timeline),
+            meets_one_top: packets::meets_one_top(transfer, &timeline),
             is_unprompted: packets::is_unprompted(&timeline),
             is_emptied: packets::is_emptied(&timeline),
             is_read_late: windows::is_read_late(&timeline, &offer, &losses, path.base_rtt),
@@ -185,10 +185,6 @@ impl<'a> Case<'a> {
             };
             if (self.is_credited || self.is_timed || self.is_emptied) && *holding == Holding::SendBuffer {
                 *holding = Holding::Supply { idle: false };
-            } else if *holding == (Holding::Supply { idle: false })
-                && self.one_top.is_some_and(|top| packets::has_room(interval, top))
-            {
-                *holding = Holding::SendBuffer;
             }
         }
         holdings

@@ -83,20 +83,20 @@ fn mark_flat(
 }
 
 /// What is in flight meets the same top in most round trips, early and late ones, with one pause in each or two, and the application's
-/// writes show no size: a buffer that a late writer fills again does that, however its sender paces what it was given. An application
-/// meets one top where each of its writes is of one size, which shows, where it keeps to an even rate, and where its pauses have
-/// nothing to do with the round trip.
-pub(crate) fn one_top(transfer: &Transfer, timeline: &Timeline) -> Option<f64> {
+/// writes show no size: a buffer that a late writer fills again does that, however its sender paces what it was given, and so does an
+/// application whose pauses happen to be as long.
+pub(crate) fn meets_one_top(transfer: &Transfer, timeline: &Timeline) -> bool {
     let intervals = &timeline.intervals;
-    let base = timeline.base_rtt.filter(|_| transfer.write.is_none() && largest_offer(timeline) > 0.0)?;
+    let is_seen = transfer.write.is_none() && largest_offer(timeline) > 0.0;
+    let Some(base) = timeline.base_rtt.filter(|_| is_seen) else { return false };
     let pauses = Pauses::from_intervals(intervals).count() * base / timeline.span_us.max(1.0);
     let is_lossless = intervals.iter().all(|i| i.retransmits <= 0.0);
     let is_asked = asked(timeline) >= thresholds::LEAST_EXCHANGES;
     if !thresholds::ONE_TOP_PAUSES.contains(&pauses) || !is_lossless || is_asked || is_even(timeline) {
-        return None;
+        return false;
     }
     let tops: Vec<f64> = (0..intervals.len()).map(|index| top(intervals, index, base)).collect();
-    usual_top(timeline, &tops, base)
+    usual_top(timeline, &tops, base).is_some()
 }
 
 /// What is in flight at most in most round trips, early and late ones: something ends the flight there, however seldom it
@@ -149,7 +149,7 @@ fn usual_slack(timeline: &Timeline, most: f64) -> f64 {
 }
 
 /// The offered window would take more than a flight of `most`.
-pub(crate) fn has_room(interval: &Interval, most: f64) -> bool {
+fn has_room(interval: &Interval, most: f64) -> bool {
     interval.offered().is_none_or(|window| most < thresholds::CAP_BELOW_WINDOW * window)
 }
 

@@ -102,7 +102,7 @@ pub(crate) const LOW_FLIGHT: f64 = 0.02;
 pub(crate) const RUNS_DRY: f64 = 0.97;
 
 /// So many pauses in a round trip has a sender that one write in each fills again: 0.44 to 0.78 behind buffers of emulated Linux under
-/// BBR; applications that met one top had 0.07 to 0.24 and 2.6.
+/// BBR. Applications that met one top had 0.07 to 0.24 and 2.6, but others fell into the range, so that the verdict names both.
 pub(crate) const ONE_TOP_PAUSES: std::ops::RangeInclusive<f64> = 0.4..=1.4;
 
 /// What a sender carries that its send buffer holds needs no less of it, by Little's law, than this part of the most that is in flight:

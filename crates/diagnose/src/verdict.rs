@@ -140,9 +140,9 @@ fn alternatives(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<Alternative> {
     }
     let limiter = match (ruling.limiter, ruling.detail) {
         _ if !from_packets => return Vec::new(),
-        (Limiter::SendBuffer, _) if sign == Some(Sign::Unclear) || case.one_top.is_some() => Limiter::Application,
+        (Limiter::SendBuffer, _) if sign == Some(Sign::Unclear) => Limiter::Application,
         (Limiter::Application, None)
-            if sign == Some(Sign::Unclear) || is_masked(case, &pauses) || case.is_one_write =>
+            if sign == Some(Sign::Unclear) || is_masked(case, &pauses) || case.is_one_write || case.meets_one_top =>
         {
             Limiter::SendBuffer
         }
