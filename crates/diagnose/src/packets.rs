@@ -83,12 +83,11 @@ fn mark_flat(
 }
 
 /// What is in flight meets the same top in most round trips, early and late ones, with one pause in each or two, and the application's
-/// writes show no size: a buffer that a late writer fills again does that, however its sender paces what it was given, and so does an
-/// application whose pauses happen to be as long.
+/// writes show no size, or none that fits: a buffer that a late writer fills again does that, however its sender paces what it was
+/// given, and so does an application whose pauses happen to be as long.
 pub(crate) fn meets_one_top(transfer: &Transfer, timeline: &Timeline) -> bool {
     let intervals = &timeline.intervals;
-    let is_seen = transfer.write.is_none() && largest_offer(timeline) > 0.0;
-    let Some(base) = timeline.base_rtt.filter(|_| is_seen) else { return false };
+    let Some(base) = timeline.base_rtt.filter(|_| largest_offer(timeline) > 0.0) else { return false };
     let pauses = Pauses::from_intervals(intervals).count() * base / timeline.span_us.max(1.0);
     let is_lossless = intervals.iter().all(|i| i.retransmits <= 0.0);
     let is_asked = asked(timeline) >= thresholds::LEAST_EXCHANGES;
@@ -96,7 +95,8 @@ pub(crate) fn meets_one_top(transfer: &Transfer, timeline: &Timeline) -> bool {
         return false;
     }
     let tops: Vec<f64> = (0..intervals.len()).map(|index| top(intervals, index, base)).collect();
-    usual_top(timeline, &tops, base).is_some()
+    let fits = |top: f64| transfer.write.is_some_and(|write| (write.get() as f64) < top - usual_slack(timeline, top));
+    usual_top(timeline, &tops, base).is_some_and(|top| !fits(top))
 }
 
 /// What is in flight at most in most round trips, early and late ones: something ends the flight there, however seldom it
