@@ -96,6 +96,16 @@ fn other_senders_are_understood_beside_their_receivers() {
     }
 }
 
+#[test]
+fn what_the_spacing_of_segments_says_of_the_link_is_told_where_no_round_trip_was_seen() {
+    let found = read("strangers/smoltcp-link-left-idle-b");
+    let report = found.connections.get(0).unwrap();
+    let evidence = &report.main_side().verdict.as_ref().unwrap().diagnosis.evidence;
+    // 8,527,460 bit/s, of which 1,460 of 1,500 B are payload: 8.30 Mbit/s.
+    assert!(evidence.iter().any(|text| text.text.contains("a link of 8.29 Mbit/s")), "{evidence:#?}");
+    assert!(!evidence.iter().any(|text| text.text.contains("no queue")), "{evidence:#?}");
+}
+
 /// A small buffer of Linux 6.12 on an emulated processor: its writer is woken late, and BBR paces what it writes.
 #[test]
 fn a_paced_writer_that_is_woken_late_may_wait_for_its_buffer() {

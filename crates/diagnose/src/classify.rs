@@ -517,8 +517,8 @@ impl<'a> Case<'a> {
     }
 
     /// Full segments came as far apart as the narrowest link takes for them, and that link would have carried clearly more: no queue
-    /// stood before it. Far more is no link's: what a card or a radio hands over at once comes so, too.
-    fn is_link_left_idle(&self, held: &[&Interval]) -> bool {
+    /// stood before it. Where it would have carried far more, the spacing may be that of a card or a radio, which hands over what came.
+    pub(crate) fn is_link_left_idle(&self, held: &[&Interval]) -> bool {
         let link = self.transfer.link_rate.map_or(0.0, |link| link.bps() as f64);
         (thresholds::LEAST_LINK * link..thresholds::PATH_FULL * link).contains(&timeline::mean_rate(held))
     }

@@ -214,6 +214,15 @@ fn micros(value: f64) -> Micros {
 
 /// `so long as the round trip stood near its minimum`, the sentence that clears the path.
 fn no_queue(case: &Case<'_>, ruling: &Ruling<'_>) -> Option<String> {
+    if ruling.intervals.iter().all(|i| i.rtt().is_none()) {
+        // A queue wouldn't show; a link that is left empty does.
+        let link = case.transfer.link_rate.filter(|_| case.is_link_left_idle(&ruling.intervals))?;
+        let empty = 1.0 - ruling.rate / link.bps().max(1) as f64;
+        return Some(format!(
+            "full segments came as far apart as a link of {link} takes for them, which was empty for {} of the time",
+            percent(empty)
+        ));
+    }
     let (rtt, base) = ruling.rtt.zip(case.path.base_rtt)?;
     let (rtt, base) = (micros(rtt), micros(base));
     Some(format!("the round trip took {rtt}, its minimum was {base}: no queue at a full link"))
