@@ -48,11 +48,10 @@ pub(crate) struct Case<'a> {
     /// What requests and answers cost, where the transfer consists of them.
     pub(crate) answers: Option<packets::Answers>,
     /// As packets tell of the whole transfer ([`packets::is_credited`], [`packets::is_timed`],
-    /// [`packets::is_one_write_each_trip`], [`packets::meets_one_top`], [`packets::is_unprompted`], [`packets::is_emptied`]).
+    /// [`packets::is_one_write_each_trip`], [`packets::is_unprompted`], [`packets::is_emptied`]).
     pub(crate) is_credited: bool,
     pub(crate) is_timed: bool,
     pub(crate) is_one_write: bool,
-    pub(crate) meets_one_top: bool,
     is_unprompted: bool,
     is_emptied: bool,
     /// Whether acknowledgements wait until the receiver's application has read.
@@ -73,7 +72,6 @@ impl<'a> Case<'a> {
             is_credited: packets::is_credited(&timeline),
             is_timed: packets::is_timed(transfer, &timeline),
             is_one_write: packets::is_one_write_each_trip(transfer, &timeline),
-            meets_one_top: packets::meets_one_top(transfer, &timeline),
             is_unprompted: packets::is_unprompted(&timeline),
             is_emptied: packets::is_emptied(&timeline),
             is_read_late: windows::is_read_late(&timeline, &offer, &losses, path.base_rtt),
@@ -122,14 +120,14 @@ impl<'a> Case<'a> {
             labels[held_back].fill(Label::new(Limiter::AckDelay, Some(Detail::Nagle)));
         }
         self.mark_stalls(&mut labels);
-        self.take_back_half_empty(&mut labels);
+        self.relabel_half_empty_buffers(&mut labels);
         labels
     }
 
-    /// A buffer that holds its sender is never far from full: its writer fills it up as soon as a third of it is free. Where what was
-    /// carried needs less of it than that (Little's law), the path and the buffer were empty for most of the time, and the application
-    /// wrote no more. Packets beside a receiver show the pauses of a sender, and not what ended them.
-    fn take_back_half_empty(&self, labels: &mut [Label]) {
+    /// A full send buffer is never far from full: its writer refills it as soon as a third is free. Where the transfer needed less of
+    /// it than that (Little's law), the path and the buffer were empty for most of the time: the application wrote no more. A capture
+    /// beside the receiver shows the sender's pauses, and not what ended them.
+    fn relabel_half_empty_buffers(&self, labels: &mut [Label]) {
         let is_buffer = |label: &Label| label.limiter == Limiter::SendBuffer;
         let held = self.timeline.intervals.iter().zip(&*labels).filter(|(_, label)| is_buffer(label));
         let held: Vec<&Interval> = held.map(|(interval, _)| interval).collect();
@@ -234,7 +232,7 @@ impl<'a> Case<'a> {
             Holding::OfferedWindow => Label::new(Limiter::ReceiveWindow, self.offer.detail()),
             Holding::SendBuffer => Label::new(Limiter::SendBuffer, Some(self.send_buffer_detail())),
             Holding::Supply { idle: false } if is_busy(self.transfer.sender.cpu_busy) => Label::new(Limiter::Cpu, None),
-            Holding::Supply { idle: false } | Holding::Network => Label::new(Limiter::Application, None),
+            Holding::Supply { idle: false } | Holding::Network => APPLICATION,
         }
     }
 
@@ -262,7 +260,7 @@ impl<'a> Case<'a> {
         }
         // Without a queue, a steady rate of a sender that always had room is its application's.
         if interval.to_us > opened && self.is_unprompted && !self.path.is_full(interval, Suspect::Congestion) {
-            return Label::new(Limiter::Application, None);
+            return APPLICATION;
         }
         if interval.to_us <= opened {
             return SLOW_START;
@@ -271,7 +269,7 @@ impl<'a> Case<'a> {
             return Label::new(Limiter::Cpu, None);
         }
         if bound_by_application(interval).is_some() {
-            return Label::new(Limiter::Application, None);
+            return APPLICATION;
         }
         match cause {
             NetworkCause::Saturated if interval.rate >= thresholds::TROUGH * self.path.plateau => SATURATED,
@@ -279,10 +277,10 @@ impl<'a> Case<'a> {
             NetworkCause::Policed => Label::new(Limiter::Path, Some(Detail::Policed)),
             NetworkCause::Reordering => self.after_loss(interval, Label::new(Limiter::Reordering, None)),
             NetworkCause::Opening => SLOW_START,
-            NetworkCause::Paced => Label::new(Limiter::Application, None),
-            NetworkCause::Held if self.is_credited || self.is_timed => Label::new(Limiter::Application, None),
+            NetworkCause::Paced => APPLICATION,
+            NetworkCause::Held if self.is_credited || self.is_timed => APPLICATION,
             NetworkCause::Answers { fill: true } => SATURATED,
-            NetworkCause::Answers { fill: false } => Label::new(Limiter::Application, None),
+            NetworkCause::Answers { fill: false } => APPLICATION,
             NetworkCause::Held | NetworkCause::Refilled => {
                 Label::new(Limiter::SendBuffer, Some(self.send_buffer_detail()))
             }
@@ -516,8 +514,8 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// Full segments came as far apart as the narrowest link takes for them, and that link would have carried clearly more: no queue
-    /// stood before it. Where it would have carried far more, the spacing may be that of a card or a radio, which hands over what came.
+    /// Full segments arrived at the spacing of the narrowest link, and that link would have carried clearly more: no queue stood before
+    /// it. Where it would have carried far more, the spacing may come from receive coalescing, and says nothing.
     pub(crate) fn is_link_left_idle(&self, held: &[&Interval]) -> bool {
         let link = self.transfer.link_rate.map_or(0.0, |link| link.bps() as f64);
         (thresholds::LEAST_LINK * link..thresholds::PATH_FULL * link).contains(&timeline::mean_rate(held))
@@ -658,9 +656,9 @@ impl<'a> Case<'a> {
 
     /// The congestion window is larger at the end than at the beginning, and what it added stands in no queue.
     fn is_growing(&self, held: &[&Interval]) -> bool {
-        let window = |i: &&&Interval| i.cwnd().or_else(|| packets::peak(i));
+        let window = |i: &Interval| i.cwnd().or_else(|| packets::peak(i));
         let third = held.len().div_ceil(3);
-        let typical = |part: &[&Interval]| stats::median(part.iter().filter_map(|i| Some((window(&i)?, i.len()))));
+        let typical = |part: &[&Interval]| timeline::median(part, window);
         let grown = typical(&held[..third]).zip(typical(&held[held.len() - third..]));
         let has_packets = held.iter().any(|i| i.at.packets.is_some());
         // Nothing but a loss makes a congestion window smaller.
@@ -683,8 +681,7 @@ impl<'a> Case<'a> {
     /// What was in flight late was more than what was early.
     fn is_larger_late(&self, held: &[&Interval]) -> bool {
         let third = held.len().div_ceil(3);
-        let typical =
-            |part: &[&Interval]| stats::median(part.iter().filter_map(|i| Some((packets::peak(i)?, i.len()))));
+        let typical = |part: &[&Interval]| timeline::median(part, packets::peak);
         let grown = typical(&held[..third]).zip(typical(&held[held.len() - third..]));
         grown.is_none_or(|(first, last)| last > (1.0 + thresholds::USUAL_SLACK) * first)
     }

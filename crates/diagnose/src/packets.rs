@@ -27,7 +27,7 @@ pub(crate) fn levels(timeline: &Timeline, write: Option<Bytes>, is_lossy: bool) 
     let intervals = &timeline.intervals;
     let mut levels = vec![None; intervals.len()];
     let Some(base) = timeline.base_rtt else { return levels };
-    let tops: Vec<f64> = (0..intervals.len()).map(|index| top(intervals, index, base)).collect();
+    let tops = tops(intervals, base);
     if let Some(most) = usual_top(timeline, &tops, base).filter(|_| !is_lossy) {
         let at = |top: f64| (top - most).abs() <= usual_slack(timeline, most);
         let span: Vec<&Interval> =
@@ -94,7 +94,7 @@ pub(crate) fn meets_one_top(transfer: &Transfer, timeline: &Timeline) -> bool {
     if !thresholds::ONE_TOP_PAUSES.contains(&pauses) || !is_lossless || is_asked || is_even(timeline) {
         return false;
     }
-    let tops: Vec<f64> = (0..intervals.len()).map(|index| top(intervals, index, base)).collect();
+    let tops = tops(intervals, base);
     let fits = |top: f64| transfer.write.is_some_and(|write| (write.get() as f64) < top - usual_slack(timeline, top));
     usual_top(timeline, &tops, base).is_some_and(|top| !fits(top))
 }
@@ -158,7 +158,7 @@ fn why_flat(timeline: &Timeline, span: &[&Interval], base: f64, write: Option<By
     let pauses = Pauses::from_intervals(span.iter().copied());
     let round_trips = span.iter().map(|i| i.len()).sum::<f64>() / base;
     // A link that is just full, without a queue, looks like a buffer, but that it delivers all the time.
-    let dry = stats::median(span.iter().filter_map(|i| Some((i.dry?, i.len())))).unwrap_or(1.0);
+    let dry = timeline::median(span, |i| i.dry).unwrap_or(1.0);
     // Where round trips under load were not seen, what is in flight was computed from the rate: level is what is.
     let is_seen = span.iter().any(|i| i.rtt().is_some());
     match pauses.sign(round_trips) {
@@ -190,6 +190,11 @@ pub(crate) fn filled(timeline: &Timeline, is_of: impl Fn(usize, &Interval) -> bo
         time += interval.len();
     }
     (stats::fraction(mean, most), time)
+}
+
+/// For each interval, the most in flight within a round trip to either side.
+fn tops(intervals: &[Interval], base: f64) -> Vec<f64> {
+    (0..intervals.len()).map(|index| top(intervals, index, base)).collect()
 }
 
 /// The most in flight within a round trip to either side of an interval.
@@ -272,8 +277,8 @@ pub(crate) fn is_even(timeline: &Timeline) -> bool {
 /// What was carried needs the smaller part of what usually is in flight at most: the rate times the round trip (Little's law). The path
 /// was empty for most of the time.
 pub(crate) fn is_half_empty(held: &[&Interval], base: Option<f64>) -> bool {
-    let most = stats::median(held.iter().filter_map(|i| Some((peak(i)?, i.len()))));
-    let rtt = stats::median(held.iter().filter_map(|i| Some((i.rtt()?, i.len())))).or(base);
+    let most = timeline::median(held, peak);
+    let rtt = timeline::median(held, Interval::rtt).or(base);
     let needs = rtt.map(|rtt| timeline::mean_rate(held) * rtt / 8e6);
     needs.zip(most).is_some_and(|(needs, most)| needs < thresholds::HALF_EMPTY * most)
 }
@@ -418,7 +423,7 @@ pub(crate) fn is_timed(transfer: &Transfer, timeline: &Timeline) -> bool {
 pub(crate) fn is_one_write_each_trip(transfer: &Transfer, timeline: &Timeline) -> bool {
     let trips = transfer.write_every_us.zip(timeline.base_rtt).map(|(every, base)| every.get() as f64 / base.max(1.0));
     let span: Vec<&Interval> = timeline.intervals.iter().filter(|i| !is_idle(i)).collect();
-    let usual = stats::median(span.iter().filter_map(|i| Some((peak(i)?, i.len())))).unwrap_or(0.0);
+    let usual = timeline::median(&span, peak).unwrap_or(0.0);
     let is_all =
         transfer.write.is_some_and(|write| usual - write.get() as f64 <= thresholds::SLACK_SEGMENTS * timeline.mss);
     trips.is_some_and(|trips| thresholds::ONE_WRITE_TRIPS.contains(&trips))

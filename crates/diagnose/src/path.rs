@@ -103,7 +103,7 @@ impl Path {
     /// law): bursts with pauses between them queue behind themselves.
     pub(crate) fn has_standing_queue(&self, held: &[&Interval]) -> bool {
         let in_flight = |part| stats::quantile(held.iter().filter_map(|i| Some((i.in_flight()?, i.len()))), part);
-        let rtt = stats::median(held.iter().filter_map(|i| Some((i.rtt()?, i.len()))));
+        let rtt = timeline::median(held, Interval::rtt);
         let Some(((low, typical), rtt)) = in_flight(0.1).zip(in_flight(0.5)).zip(rtt) else { return false };
         low >= thresholds::NEVER_DRY * typical
             && self.is_inflated(rtt, typical, thresholds::QUEUE_FACTOR_WINDOW)
@@ -113,7 +113,7 @@ impl Path {
     /// Whether `in_flight` is more than the rate and the smallest round trip explain, by a good part of what would have to
     /// stand in the queue that `rtt` shows.
     fn holds_a_queue(&self, held: &[&Interval], in_flight: f64, rtt: f64) -> bool {
-        let rate = stats::median(held.iter().map(|i| (i.rate, i.len())));
+        let rate = timeline::median(held, |i| Some(i.rate));
         let Some((rate, base)) = rate.zip(self.base_rtt) else { return true };
         let product = rate * base / 8e6;
         let queued = rate * (rtt - base) / 8e6;
@@ -159,12 +159,12 @@ impl Path {
 
     /// Whether the path can have been full through `held`: it delivered all the time, as far as packets tell.
     pub(crate) fn delivered_through(&self, held: &[&Interval]) -> bool {
-        stats::median(held.iter().filter_map(|i| Some((i.dry?, i.len())))).is_none_or(|dry| dry < thresholds::DRY)
+        timeline::median(held, |i| i.dry).is_none_or(|dry| dry < thresholds::DRY)
     }
 
     /// Whether packets show that it did, with hardly a gap.
     pub(crate) fn delivered_evenly(&self, held: &[&Interval]) -> bool {
-        stats::median(held.iter().filter_map(|i| Some((i.dry?, i.len())))).is_some_and(|dry| dry < thresholds::EVEN)
+        timeline::median(held, |i| i.dry).is_some_and(|dry| dry < thresholds::EVEN)
     }
 
     pub(crate) fn at_plateau(&self, interval: &Interval) -> bool {

@@ -215,12 +215,12 @@ fn micros(value: f64) -> Micros {
 /// `so long as the round trip stood near its minimum`, the sentence that clears the path.
 fn no_queue(case: &Case<'_>, ruling: &Ruling<'_>) -> Option<String> {
     if ruling.intervals.iter().all(|i| i.rtt().is_none()) {
-        // A queue wouldn't show; a link that is left empty does.
+        // A queue wouldn't show; an idle link does.
         let link = case.transfer.link_rate.filter(|_| case.is_link_left_idle(&ruling.intervals))?;
-        let empty = 1.0 - ruling.rate / link.bps().max(1) as f64;
+        let idle = 1.0 - ruling.rate / link.bps().max(1) as f64;
         return Some(format!(
-            "full segments came as far apart as a link of {link} takes for them, which was empty for {} of the time",
-            percent(empty)
+            "full segments arrived at the spacing of a link of {link} (payload), which was idle for {} of the time",
+            percent(idle)
         ));
     }
     let (rtt, base) = ruling.rtt.zip(case.path.base_rtt)?;

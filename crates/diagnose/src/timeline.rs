@@ -173,6 +173,11 @@ pub(crate) fn mean_rate(intervals: &[&Interval]) -> f64 {
     stats::fraction(intervals.iter().map(|i| i.acked * 8e6).sum(), intervals.iter().map(|i| i.len()).sum())
 }
 
+/// The median of a figure over these, by time; `None` where none has it.
+pub(crate) fn median(intervals: &[&Interval], figure: impl Fn(&Interval) -> Option<f64>) -> Option<f64> {
+    stats::median(intervals.iter().filter_map(|i| Some((figure(i)?, i.len()))))
+}
+
 /// The part of these, by time, at whose end everything written was in flight and cost as much as the buffer may hold.
 fn over_full(intervals: &[Interval], mss: f64) -> f64 {
     part_sent(intervals, mss, |_, queued, buffer| queued >= buffer)

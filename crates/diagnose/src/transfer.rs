@@ -39,8 +39,8 @@ pub struct Transfer {
     /// ... and how long after one write the next comes, where that is, too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_every_us: Option<Micros>,
-    /// The payload that the narrowest link would carry if it were never empty: the rate at which full segments came that were sent
-    /// together, where most of them came just so far apart.
+    /// The payload rate of the narrowest link, from the spacing of full segments that were sent together (packet pairs), where half of
+    /// all gaps are the same. Only a capture beside the receiver shows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link_rate: Option<Rate>,
     /// What the path itself was seen to carry, from a measurement other than this transfer.

@@ -142,7 +142,10 @@ fn alternatives(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<Alternative> {
         _ if !from_packets => return Vec::new(),
         (Limiter::SendBuffer, _) if sign == Some(Sign::Unclear) => Limiter::Application,
         (Limiter::Application, None)
-            if sign == Some(Sign::Unclear) || is_masked(case, &pauses) || case.is_one_write || case.meets_one_top =>
+            if sign == Some(Sign::Unclear)
+                || is_masked(case, &pauses)
+                || case.is_one_write
+                || packets::meets_one_top(case.transfer, &case.timeline) =>
         {
             Limiter::SendBuffer
         }
@@ -211,7 +214,7 @@ impl<'a> Ruling<'a> {
             detail: details.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).and_then(|(detail, _)| detail),
             share: stats::fraction(time, span_us(case, labels)).min(1.0),
             rate: timeline::mean_rate(&intervals),
-            rtt: stats::median(intervals.iter().filter_map(|i| Some((i.rtt()?, i.len()))))
+            rtt: timeline::median(&intervals, Interval::rtt)
                 .or_else(|| case.path.base_rtt.filter(|_| case.transfer.source == Source::Capture)),
             intervals,
         };
@@ -230,7 +233,7 @@ impl<'a> Ruling<'a> {
 
     /// The median of a figure over the time of the verdict.
     pub(crate) fn median(&self, figure: impl Fn(&Interval) -> Option<f64>) -> Option<f64> {
-        stats::median(self.intervals.iter().filter_map(|i| Some((figure(i)?, i.len()))))
+        timeline::median(&self.intervals, figure)
     }
 }
 

@@ -502,7 +502,7 @@ impl Half {
         self.writes.every_ns()
     }
 
-    /// What the narrowest link carries if it is never empty, where the spacing of full segments shows that.
+    /// The payload that the narrowest link would carry if it were never idle, where the spacing of full segments shows that.
     pub(crate) fn link_rate(&self) -> Option<Rate> {
         self.spacing.link_rate()
     }

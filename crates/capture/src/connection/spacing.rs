@@ -14,12 +14,13 @@ const DOWN: u64 = 16;
 /// What comes within this much of the usual time, in quarters, came right behind the one before.
 const BEHIND_QUARTERS: u64 = 5;
 
-/// Gaps that are no further from the figure than this part of it are the link's own.
+/// A gap within this part of the figure is the link's own.
 const OWN_PART: u64 = 8;
 
-/// So many gaps, half of them the link's own, tell its rate. What a host takes in at once comes faster than any link that is narrow: up to
-/// 1 Gbit/s.
-const LEAST_OWN: u32 = 100;
+/// So many of the link's own gaps, half of all, show its rate ...
+const LEAST_OWN: u64 = 100;
+
+/// ... up to 1 Gbit/s: faster than that, a host may have taken several segments in at once (receive coalescing).
 const LEAST_KIB_NS: u64 = 8_192;
 
 /// The time that a KiB takes.
@@ -28,8 +29,8 @@ pub(super) struct Spacing {
     seen: u32,
     kib_ns: u64,
     /// Gaps since the figure is known; those that are the link's own, and their sum.
-    counted: u32,
-    own: u32,
+    counted: u64,
+    own: u64,
     own_ns: u64,
 }
 
@@ -56,9 +57,9 @@ impl Spacing {
         }
     }
 
-    /// What a link of which half of the gaps show how long it takes for a segment would carry if it were never empty.
+    /// The payload that the link would carry if it were never idle, where half of the gaps are its own.
     pub(super) fn link_rate(&self) -> Option<Rate> {
-        let kib_ns = self.own_ns.checked_div(self.own.into())?;
+        let kib_ns = self.own_ns.checked_div(self.own)?;
         let is_clear = self.own >= LEAST_OWN && self.own >= self.counted / 2 && kib_ns >= LEAST_KIB_NS;
         is_clear.then(|| Rate::from_bps(1_024 * 8 * 1_000_000_000 / kib_ns))
     }
@@ -101,6 +102,7 @@ mod tests {
         assert!(spacing.is_behind(1_050_000, 1_000) && !spacing.is_behind(2_000_000, 1_000));
         assert!(!Spacing::default().is_behind(0, 1_000), "nothing is known yet");
     }
+
     #[test]
     fn the_spacing_of_most_segments_is_the_links_rate_and_what_is_handed_over_at_once_is_none() {
         let mbps = |gaps_ms: &[u64]| spacing(gaps_ms).link_rate().map(|rate| rate.bps() / 1_000_000);
