@@ -50,6 +50,29 @@ impl<T: Clone> OneWay<T> {
         self.hops.iter().map(Hop::stats)
     }
 
+    /// Whether it is known of all that is inside when it leaves: see [`OneWay::foretold`].
+    pub fn foretells(&self) -> bool {
+        matches!(self.hops.as_slice(), [hop] if hop.foretells())
+    }
+
+    /// The least time from one end to the other, leaving serialisation aside.
+    pub fn min_delay(&self) -> Duration {
+        self.hops.iter().map(Hop::min_delay).sum()
+    }
+
+    /// When the last of what is inside leaves, where that is known ahead. What comes after it leaves after it.
+    #[inline]
+    pub fn last(&self) -> Option<Instant> {
+        self.hops.last()?.last()
+    }
+
+    /// What leaves until then, one after the other, where that is known ahead ([`OneWay::foretells`]). Unlike with
+    /// [`Machine::poll_transmit`], time stays where it is: packets may still come from before.
+    #[inline]
+    pub fn foretold(&mut self, until: Instant) -> Option<Departure<T>> {
+        self.hops.last_mut()?.poll_transmit(until)
+    }
+
     fn latest(&mut self, now: Instant) -> Instant {
         self.latest = self.latest.max(now);
         self.latest

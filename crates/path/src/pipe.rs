@@ -1,8 +1,9 @@
 //! What most hops are: a link of a fixed rate whose queue drops what does not fit, losses, and a wire that only delays.
 //!
-//! All that is inside stands in one line, in the order of arrival, and does not move until it leaves: on the wire in front, behind it
-//! what is being serialised, then what waits. Link, queue and wire apart ([`Link`](crate::link::Link) and so on) do the same for all
-//! other hops, and a test compares the two.
+//! Such a hop serves in the order of arrival and nothing overtakes, so that a packet's departure is known when it comes. What is
+//! inside stands in one line until it leaves; of what waits for the link, its size is kept beside that, because only the queue's
+//! room depends on it. Link, queue and wire apart ([`Link`](crate::link::Link) and so on) do the same for all other hops, and a test
+//! compares the two.
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -21,12 +22,12 @@ pub(crate) struct Pipe<T> {
     delay_nanos: u64,
     pub(crate) loss: Option<LossProcess>,
     line: VecDeque<Place<T>>,
-    /// So many in front are on the wire; the next one is being serialised.
-    on_wire: usize,
-    /// When the last bit of that one leaves.
-    done: Instant,
-    /// Bytes that wait.
+    /// What waits for the link, as far as `now` of the last arrival tells.
+    waiting: VecDeque<Waiting>,
+    /// Bytes of it.
     bytes: u64,
+    /// When the link has done all that came.
+    done: Instant,
     stats: QueueStats,
     waited_nanos: u128,
     longest_nanos: u64,
@@ -35,11 +36,18 @@ pub(crate) struct Pipe<T> {
 
 #[derive(Debug)]
 struct Place<T> {
-    /// When it leaves the wire; as long as it waits, when it came.
+    /// When it leaves the wire.
     at: Instant,
-    /// Lost behind the link: it leaves with the one in front of it. The first in line never is.
+    /// Lost behind the link: it only takes its time.
     is_lost: bool,
     segment: Segment<T>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    /// When the link begins with it.
+    until: Instant,
+    len: u32,
 }
 
 impl<T> Pipe<T> {
@@ -58,9 +66,9 @@ impl<T> Pipe<T> {
             delay_nanos: delay.as_nanos() as u64,
             loss,
             line: VecDeque::new(),
-            on_wire: 0,
-            done: Instant::ZERO,
+            waiting: VecDeque::new(),
             bytes: 0,
+            done: Instant::ZERO,
             stats: QueueStats::default(),
             waited_nanos: 0,
             longest_nanos: 0,
@@ -76,7 +84,7 @@ impl<T> Pipe<T> {
         self.line.iter().filter(|place| !place.is_lost).count()
     }
 
-    /// The queue's counters.
+    /// The queue's counters. What still waits counts with the time that it will have waited.
     pub(crate) fn stats(&self) -> QueueStats {
         QueueStats {
             total_wait: Duration::from_nanos_u128(self.waited_nanos),
@@ -85,98 +93,65 @@ impl<T> Pipe<T> {
         }
     }
 
-    /// Does everything in front of the wire that was due until `now`.
+    /// When the last of what is inside leaves.
     #[inline]
-    fn advance(&mut self, now: Instant) {
-        while self.done <= now
-            && let Some(place) = self.line.get_mut(self.on_wire)
-        {
-            let done = self.done;
-            place.at = Instant::from_nanos(done.as_nanos().saturating_add(self.delay_nanos));
-            self.on_wire += 1;
-            if self.loss.as_mut().is_some_and(LossProcess::loses) {
-                self.lose();
-            }
-            let Some(next) = self.line.get(self.on_wire) else {
-                // The link falls idle; the fraction of a nanosecond belongs to the busy period that ends.
-                self.clock.rest();
-                return;
-            };
-            let wait = done.as_nanos().saturating_sub(next.at.as_nanos());
-            let len = next.segment.len;
-            self.bytes -= u64::from(len);
-            self.stats.dequeued += 1;
-            self.waited_nanos += u128::from(wait);
-            self.longest_nanos = self.longest_nanos.max(wait);
-            self.serve(done, len);
-        }
-    }
-
-    /// What has just left the link is lost.
-    #[cold]
-    fn lose(&mut self) {
-        self.lost += 1;
-        if self.on_wire == 1 {
-            self.line.pop_front();
-            self.on_wire = 0;
-        } else if let Some(place) = self.line.get_mut(self.on_wire - 1) {
-            place.is_lost = true;
-        }
-    }
-
-    #[inline]
-    fn serve(&mut self, start: Instant, len: u32) {
-        let nanos = self.clock.time_for(u64::from(len.saturating_add(self.overhead)));
-        self.done = Instant::from_nanos(start.as_nanos().saturating_add(nanos));
+    pub(crate) fn last(&self) -> Option<Instant> {
+        self.line.back().map(|place| place.at)
     }
 
     #[inline]
     pub(crate) fn on_packet(&mut self, now: Instant, segment: Segment<T>) {
-        self.advance(now);
+        while let Some(first) = self.waiting.front()
+            && first.until <= now
+        {
+            self.bytes -= u64::from(first.len);
+            self.waiting.pop_front();
+        }
         let len = segment.len;
-        // What is being serialised does not wait.
-        let busy = self.line.len() > self.on_wire;
-        let waiting = (self.line.len() - self.on_wire - usize::from(busy)) as u64;
+        let waiting = self.waiting.len() as u64;
         if !is_room(self.limit, waiting, self.bytes, len.into()) {
             self.stats.dropped_full += 1;
             return;
         }
-        self.line.push_back(Place { at: now, is_lost: false, segment });
         self.stats.enqueued += 1;
         self.stats.max_packets = self.stats.max_packets.max(waiting + 1);
         self.stats.max_bytes = self.stats.max_bytes.max(self.bytes + u64::from(len));
-        if busy {
-            self.bytes += u64::from(len);
+        // What finds the link idle does not wait.
+        let begins = if self.done <= now {
+            // The fraction of a nanosecond belongs to the busy period that has ended.
+            self.clock.rest();
+            now
         } else {
-            self.stats.dequeued += 1;
-            self.serve(now, len);
-        }
+            self.waiting.push_back(Waiting { until: self.done, len });
+            self.bytes += u64::from(len);
+            self.done
+        };
+        let wait = begins.as_nanos() - now.as_nanos();
+        self.stats.dequeued += 1;
+        self.waited_nanos += u128::from(wait);
+        self.longest_nanos = self.longest_nanos.max(wait);
+        let nanos = self.clock.time_for(u64::from(len.saturating_add(self.overhead)));
+        self.done = Instant::from_nanos(begins.as_nanos().saturating_add(nanos));
+        let at = Instant::from_nanos(self.done.as_nanos().saturating_add(self.delay_nanos));
+        let is_lost = self.loss.as_mut().is_some_and(LossProcess::loses);
+        self.lost += u64::from(is_lost);
+        self.line.push_back(Place { at, is_lost, segment });
     }
 
+    /// What leaves until `now`, one after the other. Packets may still come that arrive before `now`.
     #[inline]
     pub(crate) fn poll_transmit(&mut self, now: Instant) -> Option<Departure<T>> {
-        if self.front().is_none_or(|at| at > now) {
-            self.advance(now);
+        while self.line.front().is_some_and(|place| place.at <= now) {
+            let Place { at, is_lost, segment } = self.line.pop_front()?;
+            if !is_lost {
+                return Some(Departure { at, segment, fate: Fate::Delivered });
+            }
         }
-        self.front().filter(|at| *at <= now)?;
-        let Place { at, segment, .. } = self.line.pop_front()?;
-        self.on_wire -= 1;
-        while self.line.front().is_some_and(|place| place.is_lost) {
-            self.line.pop_front();
-            self.on_wire -= 1;
-        }
-        Some(Departure { at, segment, fate: Fate::Delivered })
-    }
-
-    /// When the first on the wire leaves.
-    #[inline]
-    fn front(&self) -> Option<Instant> {
-        self.line.front().filter(|_| self.on_wire > 0).map(|place| place.at)
+        None
     }
 
     #[inline]
     pub(crate) fn next_timeout(&self) -> Option<Instant> {
-        let place = self.line.front()?;
-        Some(if self.on_wire > 0 { place.at } else { self.done + self.delay })
+        self.line.front().map(|place| place.at)
     }
 }

@@ -9,7 +9,7 @@ use fullpipe_tcp::{
     congestion::Algorithm,
     heap::HeapStorage,
     profile::{Budgets, ReceivePolicy},
-    socket::{Endpoint, Info, SocketOptions, Tuple},
+    socket::{Counts, Endpoint, Info, SocketOptions, Tuple},
     stack::{Config, Device as Interface, Entry, ListenerId, SocketId, Stack},
 };
 use fullpipe_units::Instant;
@@ -34,6 +34,9 @@ const SPARE: u16 = 72;
 
 /// Bytes that writes of up to 1 MiB each, which begin while a segment is being filled, take beyond the limit of a send buffer that fills segments.
 const PAST_LIMIT: u64 = 8 << 20;
+
+/// What a socket says of itself, where there is one.
+pub(crate) type Said = Option<(Info, Counts)>;
 
 /// A host.
 #[derive(Debug)]
@@ -170,6 +173,12 @@ impl End {
         let at = |host, port| Endpoint::new(address(host, self.is_v6), port);
         let tuple = Tuple::new(at(host, own), at(1 - host, other));
         Known { tuple, ttl: self.stack.config().profile.ttl }
+    }
+
+    /// What its socket says now.
+    pub(crate) fn said(&mut self) -> Said {
+        let socket = self.stack.socket(self.socket?)?;
+        Some((socket.info(), *socket.counts()))
     }
 
     pub(crate) fn info(&mut self) -> Option<Info> {

@@ -31,9 +31,42 @@ pub(crate) struct Wires {
     pub(crate) captures: Option<[Capture; 2]>,
     /// When the observed sender first sent payload.
     pub(crate) started: Option<Instant>,
+    /// What hosts send goes nowhere yet, and is kept here, where they act one after the other and not in the order of time.
+    pub(crate) kept: Option<Vec<Kept>>,
+    /// What they do it for.
+    pub(crate) cause: Cause,
     /// Packets that were not plain, and arrived: their memory is used again.
     #[expect(clippy::vec_box, reason = "what is kept for use again is the boxes")]
     spare: Vec<Box<Whole>>,
+}
+
+/// What lets a host act. Of what happens at one moment, arrivals come first, in their order, then timers, by the number of their
+/// connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Cause(u64);
+
+impl Cause {
+    const TIMER: u64 = 1 << 63;
+
+    pub(crate) const fn arrival(place: usize) -> Self {
+        Self(place as u64)
+    }
+
+    pub(crate) const fn timer(number: u32) -> Self {
+        Self(Self::TIMER | number as u64)
+    }
+
+    pub(crate) const fn is_timer(self) -> bool {
+        self.0 & Self::TIMER != 0
+    }
+}
+
+/// A packet that goes its way later.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    pub(crate) at: Instant,
+    pub(crate) cause: Cause,
+    pub(crate) packet: Option<Packet>,
 }
 
 impl Wires {
@@ -43,6 +76,8 @@ impl Wires {
             due: [Instant::FAR_FUTURE; 2],
             captures: captures.then(Default::default),
             started: None,
+            kept: None,
+            cause: Cause::default(),
             spare: Vec::new(),
         }
     }
@@ -63,7 +98,10 @@ impl Wires {
 
     #[inline]
     pub(crate) fn launch(&mut self, now: Instant, way: usize, packet: Packet) {
-        self.ways[way].on_packet(now, packet.segment());
+        match &mut self.kept {
+            None => self.ways[way].on_packet(now, packet.segment()),
+            Some(kept) => kept.push(Kept { at: now, cause: self.cause, packet: Some(packet) }),
+        }
     }
 
     /// Notes what a host of the observed connection sends.
@@ -148,7 +186,7 @@ impl Flow {
     #[inline]
     pub(crate) fn next_of(&mut self, host: usize) -> Instant {
         let never = Instant::FAR_FUTURE;
-        let application = if host == SENDER { self.writer.next() } else { self.reading.next() };
+        let application = self.next_of_application(host);
         let end = &mut self.ends[host];
         let own = end.stack.next_timeout().unwrap_or(never).min(end.device.next().unwrap_or(never));
         own.min(application.unwrap_or(never))
@@ -164,21 +202,27 @@ impl Flow {
         if self.begins.is_some_and(|at| at <= now) {
             self.open(now, wires)?;
         }
-        for host in [SENDER, RECEIVER] {
-            if self.ends[host].stack.next_timeout().is_some_and(|at| at <= now) {
-                self.ends[host].stack.on_timeout(now);
-                self.work(now, host, wires);
-            } else if self.ends[host].device.next().is_some_and(|at| at <= now) {
-                self.work_device(now, host, wires);
-            }
-        }
-        if self.writer.next().is_some_and(|at| at <= now) {
-            self.work(now, SENDER, wires);
-        }
-        if self.reading.next().is_some_and(|at| at <= now) {
-            self.work(now, RECEIVER, wires);
-        }
+        self.on_timeout_of(now, SENDER, wires);
+        self.on_timeout_of(now, RECEIVER, wires);
         Ok(())
+    }
+
+    /// Does what is due at a host.
+    pub(crate) fn on_timeout_of(&mut self, now: Instant, host: usize, wires: &mut Wires) {
+        if self.ends[host].stack.next_timeout().is_some_and(|at| at <= now) {
+            self.ends[host].stack.on_timeout(now);
+            self.work(now, host, wires);
+        } else if self.ends[host].device.next().is_some_and(|at| at <= now) {
+            self.work_device(now, host, wires);
+        }
+        if self.next_of_application(host).is_some_and(|at| at <= now) {
+            self.work(now, host, wires);
+        }
+    }
+
+    #[inline]
+    fn next_of_application(&self, host: usize) -> Option<Instant> {
+        if host == SENDER { self.writer.next() } else { self.reading.next() }
     }
 
     /// A packet arrives at a host.

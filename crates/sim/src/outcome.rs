@@ -36,6 +36,8 @@ pub struct Outcome {
     pub receiver_capture: Option<Capture>,
     /// Payload that the other connections at the bottleneck received meanwhile, each.
     pub others: Vec<Bytes>,
+    /// Data segments that all connections at the bottleneck sent, retransmissions among them.
+    pub segments_of_all: u64,
     /// Why the connection ended early, if it did.
     pub failure: Option<String>,
 }

@@ -1,17 +1,24 @@
 //! The virtual-time driver: two hosts, a path both ways, two applications, and one clock that moves from event to event.
 
+mod rounds;
+
 use std::{
     cmp::Reverse,
     collections::{BinaryHeap, VecDeque},
 };
+
+use core::time::Duration;
 
 use fullpipe_diagnose::{Buffer, End as EndFacts, ReceiverSample, RttSummary, SenderSample, Source, Transfer};
 use fullpipe_path::{Departure, Direction, Fate, HopSpec, Machine as _, OneWay, Random};
 use fullpipe_tcp::socket::{Counts, Failure, Info};
 use fullpipe_units::{Bytes, Instant, Micros, Rate};
 
+use rounds::Ahead;
+
 use crate::{
     Outcome,
+    end::Said,
     flow::{Flow, OBSERVED, RECEIVER, SENDER, Wires},
     outcome::Outcome as Done,
     packet::Packet,
@@ -67,7 +74,11 @@ struct World<'s> {
     /// Received when the omitted time was over.
     omitted: Option<u64>,
     memory: [u64; 2],
-    last: [Option<(Info, Counts)>; 2],
+    last: [Said; 2],
+    /// Whether connections may act by rounds once all are open.
+    by_rounds: bool,
+    /// What the rest of the world does meanwhile, where it is ahead.
+    ahead: Option<Ahead>,
 }
 
 /// Packets of nobody who is simulated.
@@ -108,11 +119,17 @@ impl<'s> World<'s> {
         };
         let slowest = path.hops(Direction::AToB).into_iter().filter(|hop| hop.rate.is_some());
         let total = (spec.time + Micros::from_millis(1)).get() * 1_000;
+        let flows: Vec<Flow> = (0..count).map(flow).collect();
+        let ways = [way(Direction::AToB), way(Direction::BToA)];
+        let is_foretold = ways.iter().all(|way| way.foretells() && way.min_delay() > Duration::ZERO);
+        let is_alone = spec.cross.is_none() && flows.iter().all(Flow::takes_no_time);
         Ok(Self {
             now: BEGIN,
-            flows: (0..count).map(flow).collect(),
+            by_rounds: flows.len() > 1 && is_foretold && is_alone,
+            ahead: None,
+            flows,
             timers: BinaryHeap::new(),
-            wires: Wires::new([way(Direction::AToB), way(Direction::BToA)], spec.capture),
+            wires: Wires::new(ways, spec.capture),
             cross: spec.cross.map(|cross| CrossTraffic {
                 spec: cross,
                 next: BEGIN,
@@ -144,6 +161,10 @@ impl<'s> World<'s> {
             self.plan(number);
         }
         loop {
+            if self.by_rounds && self.may_go_by_rounds() {
+                self.go_by_rounds();
+                break;
+            }
             let at = self.next_event();
             if at > self.deadline {
                 self.now = self.deadline;
@@ -158,7 +179,8 @@ impl<'s> World<'s> {
         }
         self.read_sockets();
         if self.spec.series && self.wires.started.is_some() {
-            self.sample();
+            self.sample_sender();
+            self.sample_receiver(self.now, self.last[RECEIVER]);
         }
         Ok(())
     }
@@ -216,10 +238,10 @@ impl<'s> World<'s> {
             self.sample_at = self.now;
         }
         if self.sample_at <= self.now {
+            self.sample_sender();
             if self.spec.series {
-                self.sample();
-            } else {
-                self.ledger.mark(self.now, self.flows[0].busy());
+                self.read_sockets();
+                self.sample_receiver(self.now, self.last[RECEIVER]);
             }
             self.sample_at = Instant::from_nanos(self.now.as_nanos() + self.sample_every);
         }
@@ -301,7 +323,7 @@ impl<'s> World<'s> {
         if self.awaits_omitted() {
             let omit_until = started + self.spec.omit.into();
             if self.now >= omit_until {
-                self.omitted = self.flows[0].received();
+                self.omitted = self.received();
             }
         }
     }
@@ -310,9 +332,17 @@ impl<'s> World<'s> {
         let is_answering = self.is_answering();
         let flow = &mut self.flows[0];
         // With others on the path, what is on its way can't be distinguished from theirs.
-        let is_quiet = self.wires.due == [Instant::FAR_FUTURE; 2] && flow.is_quiet(self.now);
+        let is_empty = match &self.ahead {
+            None => self.wires.due == [Instant::FAR_FUTURE; 2],
+            // What is just arriving is still on the path, as it is when events are handled one after the other.
+            Some(ahead) => {
+                let is_timer = self.wires.cause.is_timer();
+                is_timer && self.wires.ways[SENDER].last().is_none() && ahead.is_path_empty(self.now)
+            }
+        };
+        let is_quiet = is_empty && flow.is_quiet(self.now);
         if is_quiet && info.outstanding > 0 && (info.unsent > 0 || flow.writer.blocked || is_answering) {
-            let arrived = flow.received() == Some(sent);
+            let arrived = self.received() == Some(sent);
             let closed = info.snd_wnd < info.mss && info.outstanding == 0;
             return match (arrived, closed) {
                 (_, true) => Held::ReceiveWindow,
@@ -345,6 +375,14 @@ impl<'s> World<'s> {
         }
     }
 
+    /// Payload of the observed connection that has arrived in order.
+    fn received(&mut self) -> Option<u64> {
+        match &self.ahead {
+            None => self.flows[0].received(),
+            Some(ahead) => ahead.received(self.now),
+        }
+    }
+
     /// Whether the next bytes depend on an answer that is due.
     fn is_answering(&self) -> bool {
         self.spec.application == crate::Application::Waits && !self.flows[0].writer.is_done()
@@ -352,17 +390,23 @@ impl<'s> World<'s> {
 
     fn read_sockets(&mut self) {
         for host in [SENDER, RECEIVER] {
-            let end = &mut self.flows[0].ends[host];
-            let Some(id) = end.socket else { continue };
-            let Some(socket) = end.stack.socket(id) else { continue };
-            self.last[host] = Some((socket.info(), *socket.counts()));
+            self.last[host] = self.flows[0].ends[host].said().or(self.last[host]);
         }
     }
 
-    fn sample(&mut self) {
+    /// When that is on the timeline.
+    fn since_start(&self, now: Instant) -> Micros {
+        Micros::new(self.wires.started.map_or(0, |started| now.since(started).as_micros() as u64))
+    }
+
+    /// The moment in the books, and how the sender is where that is kept.
+    fn sample_sender(&mut self) {
         self.ledger.mark(self.now, self.flows[0].busy());
-        self.read_sockets();
-        let at = Micros::new(self.wires.started.map_or(0, |started| self.now.since(started).as_micros() as u64));
+        if !self.spec.series {
+            return;
+        }
+        self.last[SENDER] = self.flows[0].ends[SENDER].said().or(self.last[SENDER]);
+        let at = self.since_start(self.now);
         if let Some((info, counts)) = &self.last[SENDER] {
             let counted = self.ledger.counted_us(self.now);
             let mut sample = samples::sender(at, info, counts, &self.flows[0].writer, (&self.ledger, counted));
@@ -378,8 +422,12 @@ impl<'s> World<'s> {
             self.sender_samples.push(sample);
             self.memory[0] = self.memory[0].max(u64::from(info.outstanding + info.unsent));
         }
-        if let Some((info, counts)) = &self.last[RECEIVER] {
-            self.receiver_samples.push(samples::receiver(at, info, counts));
+    }
+
+    /// How the receiver is `now`.
+    fn sample_receiver(&mut self, now: Instant, said: Said) {
+        if let Some((info, counts)) = &said {
+            self.receiver_samples.push(samples::receiver(self.since_start(now), info, counts));
             self.memory[1] = self.memory[1].max(u64::from(info.readable).max(u64::from(info.rcv_wnd)));
         }
     }
@@ -429,6 +477,9 @@ impl<'s> World<'s> {
         };
         let [capture, receiver_capture] =
             self.wires.captures.take().map_or([None, None], |captures| captures.map(Some));
+        let segments = |counts: &Counts| counts.bytes_sent.div_ceil(mss.into()) + u64::from(counts.retransmits);
+        let of_others = self.flows.iter_mut().skip(1).filter_map(|flow| flow.ends[SENDER].said());
+        let of_others = of_others.map(|(_, counts)| segments(&counts)).sum::<u64>();
         Done {
             transfer,
             truth,
@@ -440,7 +491,8 @@ impl<'s> World<'s> {
             queue_delay: Micros::from(queue.mean_wait()),
             queue_max: Bytes::new(queue.max_bytes),
             memory: Bytes::new(self.memory.iter().sum()),
-            data_segments: sent.bytes_sent.div_ceil(mss.into()) + u64::from(sent.retransmits),
+            data_segments: segments(&sent),
+            segments_of_all: segments(&sent) + of_others,
             capture,
             receiver_capture,
             others: self.flows.iter_mut().skip(1).map(|flow| Bytes::new(flow.received().unwrap_or(0))).collect(),

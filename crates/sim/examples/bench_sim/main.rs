@@ -46,7 +46,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     if let Some(flows) = std::env::args().nth(1) {
         // No clock: valgrind has none of the kernel's.
         let seconds = std::env::args().nth(2).map_or(Ok(1), |text| text.parse())?;
-        println!("{} data segments arrived", crowd(flows.parse()?, Micros::from_secs(seconds))?);
+        let [arrived, sent] = crowd(flows.parse()?, Micros::from_secs(seconds))?;
+        println!("{sent} data segments sent, {arrived} arrived");
         return Ok(());
     }
     println!("one connection, {BYTES} B over 1 Gbit/s and {RTT_US} us, window {WINDOW} B, {ROUNDS} runs each;");
@@ -87,24 +88,29 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn crowds() -> Result<(), Box<dyn Error>> {
     println!("connections at one bottleneck of 1 Gbit/s and {RTT_US} us, data segments that arrive:");
     let mut found = [const { Vec::new() }; CROWDS.len()];
+    let mut parts = Vec::new();
     for _ in 0..ROUNDS {
+        parts.clear();
         for (found, flows) in found.iter_mut().zip(CROWDS) {
             let begun = processor_time();
-            let segments = crowd(flows, CROWD_TIME)?;
+            let [segments, sent] = crowd(flows, CROWD_TIME)?;
             let seconds = processor_time() - begun;
             found.push(Figures { segments, seconds, virtual_seconds: CROWD_TIME.as_secs_f64() });
+            parts.push(segments as f64 / sent as f64);
         }
     }
     let mut alone = None;
-    for (found, flows) in found.iter_mut().zip(CROWDS) {
+    for ((found, flows), part) in found.iter_mut().zip(CROWDS).zip(parts) {
         let speed = print(&format!("{flows}"), found).speed();
-        println!("  {:<26} {:.2} times the cost of one (aim 2)", "", alone.get_or_insert(speed).to_owned() / speed);
+        let (one, part_of_one) = *alone.get_or_insert((speed, part));
+        let (arrived, sent) = (one / speed, one / part_of_one / (speed / part));
+        println!("  {:<26} {arrived:.2} times the cost of one (aim 2), {sent:.2} by segments sent", "");
     }
     Ok(())
 }
 
-/// So many connections at one bottleneck; how many segments with data arrived.
-fn crowd(flows: u32, time: Micros) -> Result<u64, Box<dyn Error>> {
+/// So many connections at one bottleneck; how many segments with data arrived, and how many were sent.
+fn crowd(flows: u32, time: Micros) -> Result<[u64; 2], Box<dyn Error>> {
     let mut spec = spec(RATE_BPS, RTT_US, None)?;
     if flows == 1 {
         knob::set(&mut spec, "receiver.window", &WINDOW.to_string())?;
@@ -112,7 +118,7 @@ fn crowd(flows: u32, time: Micros) -> Result<u64, Box<dyn Error>> {
     (spec.flows, spec.time) = (flows, time);
     let outcome = run(&spec)?;
     let bytes = outcome.others.iter().map(|bytes| bytes.get()).sum::<u64>() + outcome.transfer.bytes.get();
-    Ok(bytes / 1_448)
+    Ok([bytes / 1_448, outcome.segments_of_all])
 }
 
 fn median(found: &mut [Figures]) -> Figures {

@@ -1,0 +1,470 @@
+//! Many connections by rounds: each host does all that is known to happen to it, one host after the other, so that a thousand
+//! connections' state passes through the processor's caches once in a round and not once for each packet.
+//!
+//! What is inside a path that foretells ([`OneWay::foretells`](fullpipe_path::OneWay::foretells)) arrives when it arrives,
+//! whatever is sent after it. So all receivers can go on until the last of it has come, then all senders, whose
+//! acknowledgements are known by then; what they send is put in order of time before it enters the path. That is what
+//! conservative parallel simulations do (Chandy and Misra 1979), with the path's queue as the lookahead. Nothing differs from
+//! going from event to event: tests compare the two.
+//!
+//! The observed connection's receiver goes first, because its end is the end of all, and its sender last, because what holds it
+//! depends on what else is on its way.
+
+use fullpipe_path::Departure;
+use fullpipe_units::Instant;
+
+use super::World;
+use crate::{
+    flow::{Cause, Flow, Kept, RECEIVER, SENDER, Wires},
+    packet::Packet,
+};
+
+/// What arrives in a round.
+#[derive(Debug, Default)]
+struct Inbox {
+    /// In the order of time.
+    came: Vec<(Instant, Option<Packet>)>,
+    /// How long they are.
+    lengths: Vec<u32>,
+    /// Their places there, one connection's after the other's.
+    order: Vec<u32>,
+    /// Where each connection's end.
+    ends: Vec<u32>,
+}
+
+impl Inbox {
+    /// Takes out of a way what leaves it until then.
+    fn fill(&mut self, wires: &mut Wires, way: usize, until: Instant) {
+        self.ends.fill(0);
+        self.came.clear();
+        self.lengths.clear();
+        while let Some(Departure { at, segment, .. }) = wires.ways[way].foretold(until) {
+            self.lengths.push(segment.len);
+            let packet = Packet::arrived(segment);
+            if let Some(count) = self.ends.get_mut(packet.flow() as usize) {
+                *count += 1;
+                self.came.push((at, Some(packet)));
+            }
+        }
+        let mut begin = 0;
+        for end in &mut self.ends {
+            begin += core::mem::replace(end, begin);
+        }
+        self.order.clear();
+        self.order.resize(self.came.len(), 0);
+        for (place, (_, packet)) in self.came.iter().enumerate() {
+            let number = packet.as_ref().map_or(0, Packet::flow);
+            let end = &mut self.ends[number as usize];
+            self.order[*end as usize] = place as u32;
+            *end += 1;
+        }
+    }
+
+    /// Those of a connection, in the order of time.
+    fn of(&mut self, number: usize) -> Arrivals<'_> {
+        let begin = number.checked_sub(1).map_or(0, |before| self.ends[before]);
+        let order = &self.order[begin as usize..self.ends[number] as usize];
+        Arrivals { came: &mut self.came, order }
+    }
+}
+
+/// What arrives at one host of a connection, and has not happened yet.
+struct Arrivals<'a> {
+    came: &'a mut [(Instant, Option<Packet>)],
+    order: &'a [u32],
+}
+
+impl Arrivals<'_> {
+    #[inline]
+    fn next(&self) -> Option<(Instant, Cause)> {
+        let place = *self.order.first()? as usize;
+        Some((self.came[place].0, Cause::arrival(place)))
+    }
+
+    #[inline]
+    fn take(&mut self) -> Option<Packet> {
+        let (first, rest) = self.order.split_first()?;
+        self.order = rest;
+        self.came[*first as usize].1.take()
+    }
+}
+
+/// What hosts sent in a round, to be put in the order of time.
+#[derive(Debug, Default)]
+struct Outbox {
+    kept: Vec<Kept>,
+    order: Vec<(Instant, Cause, u32)>,
+    /// How many there are of each part of the round.
+    parts: Vec<u32>,
+}
+
+impl Outbox {
+    /// Puts what was sent after `from` in order: by parts of the round, of which there are as many, and then each part by itself.
+    fn sort(&mut self, from: Instant, until: Instant) {
+        let count = self.kept.len();
+        let span = until.since(from).as_nanos() as u64 + 1;
+        let scale = count as f64 / span as f64;
+        let part = |at: Instant| (((at.as_nanos() - from.as_nanos()) as f64 * scale) as usize).min(count - 1);
+        self.parts.clear();
+        self.parts.resize(count, 0);
+        self.kept.iter().for_each(|kept| self.parts[part(kept.at)] += 1);
+        let mut begin = 0;
+        for end in &mut self.parts {
+            begin += core::mem::replace(end, begin);
+        }
+        self.order.clear();
+        self.order.resize(count, (until, Cause::default(), 0));
+        for (place, kept) in self.kept.iter().enumerate() {
+            let end = &mut self.parts[part(kept.at)];
+            self.order[*end as usize] = (kept.at, kept.cause, place as u32);
+            *end += 1;
+        }
+        let mut begin = 0;
+        for end in &self.parts {
+            let end = *end as usize;
+            if end - begin > 1 {
+                self.order[begin..end].sort_unstable();
+            }
+            begin = end;
+        }
+    }
+}
+
+/// What happens to one host of a connection until the end of a round.
+struct Events<'a> {
+    number: u32,
+    host: usize,
+    arrivals: Arrivals<'a>,
+    until: Instant,
+    /// What has happened until then.
+    clock: Instant,
+}
+
+impl Events<'_> {
+    /// When and why something happens next, where the host itself has something to do at `timer`.
+    #[inline]
+    fn next(&self, timer: Instant) -> Option<(Instant, Cause)> {
+        let timer = (timer.max(self.clock), Cause::timer(self.number));
+        let next = self.arrivals.next().map_or(timer, |arrival| arrival.min(timer));
+        Some(next).filter(|(at, _)| *at <= self.until)
+    }
+
+    /// That happens; when the host itself has something to do after it.
+    #[inline]
+    fn happen(&mut self, (at, cause): (Instant, Cause), flow: &mut Flow, wires: &mut Wires) -> Instant {
+        (self.clock, wires.cause) = (at, cause);
+        if cause.is_timer() {
+            flow.on_timeout_of(at, self.host, wires);
+        } else if let Some(packet) = self.arrivals.take() {
+            flow.hand_over(at, self.host, packet, wires);
+        }
+        flow.next_of(self.host)
+    }
+}
+
+/// What the observed connection's sender has to know of the rest of the world, which is ahead of it.
+#[derive(Debug, Default)]
+pub(super) struct Ahead {
+    /// Towards the receiver something is under way until then.
+    forward_until: Instant,
+    /// Towards the sender something is under way until the second time, from the first on.
+    backward: Vec<(Instant, Instant)>,
+    /// What the receiver had received, from when on.
+    received: Vec<(Instant, u64)>,
+    /// When something happened to the receiver that is looked at, and what.
+    looks: Vec<(Instant, Cause)>,
+}
+
+impl Ahead {
+    fn last<T: Copy>(list: &[(Instant, T)], now: Instant) -> Option<T> {
+        let place = list.partition_point(|(at, _)| *at <= now);
+        list.get(place.checked_sub(1)?).map(|(_, what)| *what)
+    }
+
+    /// Payload that had arrived in order.
+    pub(super) fn received(&self, now: Instant) -> Option<u64> {
+        Self::last(&self.received, now)
+    }
+
+    /// Whether nothing was under way.
+    pub(super) fn is_path_empty(&self, now: Instant) -> bool {
+        self.forward_until <= now && Self::last(&self.backward, now).is_none_or(|until| until <= now)
+    }
+}
+
+/// What is kept from round to round.
+pub(super) struct Rounds {
+    /// When each connection's hosts have something to do by themselves.
+    timers: [Vec<Instant>; 2],
+    inbox: Inbox,
+    outbox: Outbox,
+    /// Bytes that left the path towards the receiver, as the narrowest link counts them: until each sample of the round, and after
+    /// the last one.
+    passed: Vec<u64>,
+    /// When the receiver is sampled next.
+    sample_at: Instant,
+}
+
+impl World<'_> {
+    /// Whether many connections can go on by rounds from here.
+    pub(super) fn may_go_by_rounds(&self) -> bool {
+        // Until the observed connection is open and its samples begin, there is no more to win than the first round trip.
+        self.connected.is_some()
+            && self.sample_at != Instant::FAR_FUTURE
+            && self.flows.iter().all(|flow| flow.begins.is_none())
+    }
+
+    /// From round to round until the end.
+    pub(super) fn go_by_rounds(&mut self) {
+        let timers = [SENDER, RECEIVER].map(|host| self.flows.iter_mut().map(|flow| flow.next_of(host)).collect());
+        let mut rounds = Rounds {
+            timers,
+            inbox: Inbox { ends: vec![0; self.flows.len()], ..Inbox::default() },
+            outbox: Outbox::default(),
+            passed: Vec::new(),
+            sample_at: self.sample_at,
+        };
+        while self.now < self.deadline && self.finished.is_none() && self.failure.is_none() {
+            self.round(&mut rounds);
+        }
+    }
+
+    fn round(&mut self, rounds: &mut Rounds) {
+        let forward = &self.wires.ways[SENDER];
+        let inside_until = forward.last().unwrap_or(self.now);
+        let until = inside_until.max(self.now + forward.min_delay()).min(self.deadline);
+
+        // What is inside arrives.
+        rounds.inbox.fill(&mut self.wires, SENDER, until);
+        self.wires.kept = Some(core::mem::take(&mut rounds.outbox.kept));
+        let (until, mut ahead) = self.receive_observed(rounds, until);
+        ahead.forward_until = inside_until;
+        self.pass(rounds, until);
+        self.others(rounds, RECEIVER, until);
+
+        // Acknowledgements go their way, and arrive.
+        self.take_kept(rounds, until);
+        for (at, _, place) in &rounds.outbox.order {
+            let kept = &mut rounds.outbox.kept[*place as usize];
+            if let Some(packet) = kept.packet.take() {
+                self.wires.launch(*at, RECEIVER, packet);
+            }
+            ahead.backward.push((*at, self.wires.ways[RECEIVER].last().unwrap_or(*at)));
+        }
+        rounds.outbox.kept.clear();
+        rounds.inbox.fill(&mut self.wires, RECEIVER, until);
+        self.wires.kept = Some(core::mem::take(&mut rounds.outbox.kept));
+        self.others(rounds, SENDER, until);
+        self.take_kept(rounds, until);
+        self.ahead = Some(ahead);
+        self.send_observed(rounds, until);
+        self.ahead = None;
+    }
+
+    fn take_kept(&mut self, rounds: &mut Rounds, until: Instant) {
+        rounds.outbox.kept = self.wires.kept.take().unwrap_or_default();
+        rounds.outbox.sort(self.now, until);
+    }
+
+    /// Sums up what has left the path towards the receiver by each sample of the round.
+    fn pass(&self, rounds: &mut Rounds, until: Instant) {
+        let overhead = self.narrowest.as_ref().map_or(0, |hop| u64::from(hop.overhead));
+        let Rounds { inbox, passed, .. } = rounds;
+        let (mut sample_at, mut bytes) = (self.sample_at, 0);
+        passed.clear();
+        for ((at, _), len) in inbox.came.iter().zip(&inbox.lengths) {
+            while sample_at < *at {
+                passed.push(core::mem::take(&mut bytes));
+                sample_at = Instant::from_nanos(sample_at.as_nanos() + self.sample_every);
+            }
+            if *at > until {
+                break;
+            }
+            bytes += u64::from(*len) + overhead;
+        }
+        passed.push(bytes);
+    }
+
+    /// All that happens to one host of each connection but the observed one.
+    fn others(&mut self, rounds: &mut Rounds, host: usize, until: Instant) {
+        let Rounds { timers, inbox, .. } = rounds;
+        for (number, (flow, timer)) in self.flows.iter_mut().zip(&mut timers[host]).enumerate().skip(1) {
+            let arrivals = inbox.of(number);
+            let mut events = Events { number: number as u32, host, arrivals, until, clock: self.now };
+            while let Some(next) = events.next(*timer) {
+                *timer = events.happen(next, flow, &mut self.wires);
+            }
+        }
+    }
+
+    /// All that happens to the observed receiver; until when the round lasts, which is the end if that comes.
+    fn receive_observed(&mut self, rounds: &mut Rounds, until: Instant) -> (Instant, Ahead) {
+        let awaits_omitted = self.awaits_omitted();
+        let mut ahead = Ahead::default();
+        ahead.received.push((self.now, self.flows[0].received().unwrap_or(0)));
+        ahead.backward.push((self.now, self.wires.ways[RECEIVER].last().unwrap_or(self.now)));
+        let Rounds { timers, inbox, sample_at, .. } = rounds;
+        let mut events = Events { number: 0, host: RECEIVER, arrivals: inbox.of(0), until, clock: self.now };
+        let mut timer = timers[RECEIVER][0];
+        loop {
+            let next = events.next(timer);
+            // A sample sees all that happened at its moment.
+            while *sample_at < next.map_or(Instant::FAR_FUTURE, |(at, _)| at) && *sample_at <= events.until {
+                let at = *sample_at;
+                if self.spec.series {
+                    let last = self.flows[0].ends[RECEIVER].said();
+                    self.sample_receiver(at, last);
+                }
+                *sample_at = Instant::from_nanos(at.as_nanos() + self.sample_every);
+            }
+            let Some((at, cause)) = next else { break };
+            if awaits_omitted || cause.is_timer() {
+                ahead.looks.push((at, cause));
+            }
+            let flow = &mut self.flows[0];
+            timer = events.happen((at, cause), flow, &mut self.wires);
+            ahead.received.push((at, flow.received().unwrap_or(0)));
+            if flow.reading.ended {
+                events.until = at;
+            }
+        }
+        timers[RECEIVER][0] = timer;
+        (events.until, ahead)
+    }
+
+    /// All that happens to the observed sender, while what the others send enters the path.
+    fn send_observed(&mut self, rounds: &mut Rounds, until: Instant) {
+        let Rounds { timers, inbox, outbox, passed, .. } = rounds;
+        let Outbox { kept, order, .. } = outbox;
+        let (mut order, mut passed) = (order.iter().peekable(), passed.iter());
+        let mut looks = self
+            .ahead
+            .as_mut()
+            .map(|ahead| core::mem::take(&mut ahead.looks))
+            .unwrap_or_default()
+            .into_iter()
+            .peekable();
+        let mut events = Events { number: 0, host: SENDER, arrivals: inbox.of(0), until, clock: self.now };
+        let mut timer = timers[SENDER][0];
+        loop {
+            let next = events.next(timer);
+            let look = looks.peek().map(|(at, _)| (*at, Cause::timer(0)));
+            let soonest = next.into_iter().chain(look).min();
+            let (at, cause) = soonest.unwrap_or((until, Cause::timer(u32::MAX)));
+            // Samples of before, each with what has left the path by then.
+            while self.sample_at < at || soonest.is_none() && self.sample_at <= until {
+                let now = self.sample_at;
+                self.ledger.delivered(passed.next().copied().unwrap_or(0));
+                self.now = now;
+                self.sample_sender();
+                self.sample_at = Instant::from_nanos(now.as_nanos() + self.sample_every);
+            }
+            while let Some((at, _, place)) =
+                order.next_if(|(sent, by, _)| soonest.is_none() || (*sent, *by) < (at, cause))
+            {
+                if let Some(packet) = kept[*place as usize].packet.take() {
+                    self.wires.launch(*at, SENDER, packet);
+                }
+            }
+            if soonest.is_none() || self.failure.is_some() {
+                break;
+            }
+            self.now = at;
+            if next == soonest {
+                timer = events.happen((at, cause), &mut self.flows[0], &mut self.wires);
+            } else if let Some((_, cause)) = looks.next() {
+                self.wires.cause = cause;
+            }
+            self.observe();
+        }
+        passed.for_each(|bytes| self.ledger.delivered(*bytes));
+        timers[SENDER][0] = timer;
+        kept.clear();
+        if self.failure.is_none() {
+            self.now = until;
+            self.finished = self.flows[0].reading.ended.then_some(until);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fullpipe_path::QueueSize;
+    use fullpipe_units::{Bytes, Micros, Rate};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{Application, HostSpec, Reader, Spec, knob};
+
+    fn mbps(rate: u64) -> Rate {
+        Rate::from_bps(rate * 1_000_000)
+    }
+
+    /// What comes of it, by rounds or from event to event, and whether there were rounds.
+    fn outcome(spec: &Spec, by_rounds: bool) -> (String, bool) {
+        let mut world = World::new(spec).unwrap();
+        assert!(world.by_rounds, "{spec:?}");
+        world.by_rounds = by_rounds;
+        world.go().unwrap();
+        let has_gone = by_rounds && world.may_go_by_rounds();
+        (format!("{:?}", world.outcome()), has_gone)
+    }
+
+    fn applications() -> impl Strategy<Value = Application> {
+        prop_oneof![
+            4 => Just(Application::BULK),
+            1 => Just(Application::MEASURED),
+            1 => (100_u64..20_000, 100_u32..20_000)
+                .prop_map(|(kbps, write)| Application::Paced { rate: Rate::from_bps(kbps * 1_000), write }),
+            1 => (1_u32..5_000, 1_u32..50_000, 0_u64..20_000).prop_map(|(request, response, think)| {
+                Application::Responses { request, response, think: Micros::new(think) }
+            }),
+            1 => (2_u32..5_000).prop_map(|size| Application::Messages { size }),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(96))]
+
+        #[test]
+        fn rounds_give_what_events_one_after_the_other_give(
+            (rate, rtt, queue, loss) in (1_u64..200, 1_u64..100, 3_u32..400, prop::sample::select(vec![0.0, 0.003, 0.05])),
+            (flows, seed, capture, series, receiver_opens) in (2_u32..12, any::<u64>(), any::<bool>(), any::<bool>(), any::<bool>()),
+            (bytes, omit) in (prop::option::of(1_u64..3_000_000), 0_u64..1_000),
+            application in applications(),
+            platforms in prop::array::uniform2(prop::sample::select(vec!["linux-6.18", "windows-10", "freebsd-14", "windows-xp"])),
+            congestion in prop::sample::select(vec!["cubic", "reno", "bbr"]),
+            is_slow in prop::bool::weighted(0.2),
+        ) {
+            let path = knob::path(mbps(rate), Micros::from_millis(rtt), loss, QueueSize::Packets(queue)).unwrap();
+            let [sender, receiver] = platforms.map(|name| HostSpec::named(name).unwrap());
+            let mut spec = Spec::new(path, sender, receiver);
+            knob::set(&mut spec, "sender.congestion", congestion).unwrap();
+            (spec.flows, spec.seed, spec.capture, spec.series) = (flows, seed, capture, series);
+            (spec.receiver_opens, spec.bytes, spec.application) = (receiver_opens, bytes.map(Bytes::new), application);
+            (spec.omit, spec.time) = (Micros::from_millis(omit), Micros::from_millis(1_500));
+            if is_slow {
+                spec.reader = Reader::Slow { rate: mbps(3), chunk: 4_000 };
+            }
+            let (by_rounds, _) = outcome(&spec, true);
+            let (by_events, _) = outcome(&spec, false);
+            prop_assert_eq!(by_rounds, by_events);
+        }
+    }
+
+    #[test]
+    fn a_bulk_transfer_among_others_goes_by_rounds() {
+        let path = knob::path(mbps(100), Micros::from_millis(20), 0.0, QueueSize::Packets(100)).unwrap();
+        let mut spec = Spec::new(path, HostSpec::named("linux-6.18").unwrap(), HostSpec::named("linux-6.18").unwrap());
+        (spec.flows, spec.time) = (5, Micros::from_secs(2));
+        let (by_rounds, has_gone) = outcome(&spec, true);
+        assert!(has_gone);
+        assert_eq!(by_rounds, outcome(&spec, false).0);
+        // With others on the path that nobody simulates, or hops that foretell nothing, they go from event to event.
+        knob::set(&mut spec, "path.cross", "1M").unwrap();
+        assert!(!World::new(&spec).unwrap().by_rounds);
+        spec.cross = None;
+        knob::set(&mut spec, "path.aggregate", "2ms").unwrap();
+        assert!(!World::new(&spec).unwrap().by_rounds);
+    }
+}
