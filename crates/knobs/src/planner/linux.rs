@@ -6,7 +6,7 @@ use fullpipe_diagnose::{Detail, End, SynFacts};
 use fullpipe_units::{Bytes, Rate};
 
 use super::{
-    Flow, PlanHost, PlanRequest,
+    Flow, Goal, PlanHost, PlanRequest,
     notes::arrow,
     route,
     sizing::{Pipe, Share, UNSCALED},
@@ -438,8 +438,9 @@ fn sender_side(
     let buffer = share.buffer_for(payload);
     let (mut unless, why) = match found {
         Found::Now => (buffer, format!("the send buffer limits {}", arrow(flow))),
+        // Two thirds of it must hold the product: the writer is woken no sooner than a third is free.
         Found::Next => (
-            share.buffer_for(pipe.bdp),
+            share.buffer_for(pipe.unacknowledged(Goal::Interactive).0),
             format!("with the window opened, the send buffer would limit {} next", arrow(flow)),
         ),
     };

@@ -125,6 +125,27 @@ fn wan_80ms_sender_raises_the_send_buffer_of_the_sender_only() {
 }
 
 #[test]
+fn a_send_buffer_that_holds_a_product_but_is_refilled_late_is_raised_with_the_window() {
+    // 300 Mbit/s x 100 ms = 3,750,000 B, and 4 MB hold 3.9 MB of payload; but the writer is woken when a third of it is free. Seen in
+    // the lab: with the window opened and this buffer, 77 % of the path.
+    let a = linux(&[]);
+    let b = linux(&[("route 10.80.0.0/24 window", "64512")]);
+    let sample = SenderSample {
+        in_flight: Some(Bytes::new(64_512)),
+        not_sent: Some(Bytes::new(3_840_000)),
+        send_queued: Some(Bytes::new(4_190_000)),
+        ..SenderSample::default()
+    };
+    let transfer = Transfer { sender_samples: vec![sample; 10], ..flow(["a", "b"], "300M", "100ms") };
+    let found = plan_one(&a, &b, &transfer, &verdict(Limiter::ReceiveWindow, Some(Detail::ScaleZero)));
+    assert!(short(&found).iter().any(|change| change.starts_with("a net.ipv4.tcp_wmem: 4096 16384 8")), "{found:?}");
+    // At half of the rate two thirds of it are enough.
+    let transfer = Transfer { sender_samples: transfer.sender_samples, ..flow(["a", "b"], "150M", "100ms") };
+    let found = plan_one(&a, &b, &transfer, &verdict(Limiter::ReceiveWindow, Some(Detail::ScaleZero)));
+    assert!(short(&found).iter().all(|change| !change.contains("tcp_wmem")), "{found:?}");
+}
+
+#[test]
 fn a_plan_for_both_directions_is_the_two_plans_together() {
     let a = linux(&[]);
     let b = linux(&[(WMEM, "4096 16384 65536"), ("route 10.80.0.0/24 window", "64512")]);
