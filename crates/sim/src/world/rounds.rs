@@ -1,7 +1,7 @@
 //! Many connections by rounds: each host does all that is known to happen to it, one host after the other, so that a thousand
 //! connections' state passes through the processor's caches once in a round and not once for each packet.
 //!
-//! What is inside a path that foretells ([`OneWay::foretells`](fullpipe_path::OneWay::foretells)) arrives when it arrives,
+//! What is inside a path that foretells ([`OneWay::foretells`]) arrives when it arrives,
 //! whatever is sent after it. So all receivers can go on until the last of it has come, then all senders, whose
 //! acknowledgements are known by then; what they send is put in order of time before it enters the path. That is what
 //! conservative parallel simulations do (Chandy and Misra 1979), with the path's queue as the lookahead. Nothing differs from
@@ -10,7 +10,7 @@
 //! The observed connection's receiver goes first, because its end is the end of all, and its sender last, because what holds it
 //! depends on what else is on its way.
 
-use fullpipe_path::Departure;
+use fullpipe_path::{Departure, Machine as _, OneWay};
 use fullpipe_units::Instant;
 
 use super::World;
@@ -232,7 +232,11 @@ impl World<'_> {
     fn round(&mut self, rounds: &mut Rounds) {
         let forward = &self.wires.ways[SENDER];
         let inside_until = forward.last().unwrap_or(self.now);
-        let until = inside_until.max(self.now + forward.min_delay()).min(self.deadline);
+        // Nothing is sent before anything happens, and what is sent then takes its time.
+        let timers = rounds.timers.iter().flatten().copied();
+        let arrivals = self.wires.ways.iter().filter_map(OneWay::next_timeout);
+        let first = timers.chain(arrivals).min().unwrap_or(self.deadline).clamp(self.now, self.deadline);
+        let until = inside_until.max(first + forward.min_delay()).min(self.deadline);
 
         // What is inside arrives.
         rounds.inbox.fill(&mut self.wires, SENDER, until);
@@ -366,7 +370,7 @@ impl World<'_> {
                     self.wires.launch(*at, SENDER, packet);
                 }
             }
-            if soonest.is_none() || self.failure.is_some() {
+            if soonest.is_none() {
                 break;
             }
             self.now = at;
@@ -376,6 +380,12 @@ impl World<'_> {
                 self.wires.cause = cause;
             }
             self.observe();
+            if self.failure.is_some() {
+                // The receiver is ahead of the end.
+                let end = self.since_start(at);
+                self.receiver_samples.retain(|sample| sample.at_us <= end);
+                break;
+            }
         }
         passed.for_each(|bytes| self.ledger.delivered(*bytes));
         timers[SENDER][0] = timer;
