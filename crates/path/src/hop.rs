@@ -158,13 +158,18 @@ impl<T: Clone> Hop<T> {
         self.mtu.is_some_and(|mtu| mtu.oversize == OversizeVerdict::TooBig)
     }
 
-    /// When the last of what is inside leaves, where that is known ahead.
-    pub(crate) fn last(&self) -> Option<Instant> {
-        self.pipe.as_ref()?.last()
+    /// Packets in its line, the lost ones among them, where departures are known; else 0.
+    pub(crate) fn packets_inside(&self) -> usize {
+        self.pipe.as_ref().map_or(0, Pipe::len)
     }
 
-    /// Whether it is known of all that is inside when it leaves.
-    pub(crate) const fn foretells(&self) -> bool {
+    /// When the last packet inside leaves, where that is known.
+    pub(crate) fn last_departure(&self) -> Option<Instant> {
+        self.pipe.as_ref()?.last_departure()
+    }
+
+    /// Whether each packet's departure is known when it enters.
+    pub(crate) const fn knows_departures(&self) -> bool {
         self.pipe.is_some()
     }
 
@@ -327,7 +332,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{LossSpec, QueueSpec};
+    use crate::{LossSpec, QueueSpec, QueueStats};
 
     fn spec(rate_mbps: u64, delay_us: u64, size: QueueSize, loss: f64) -> HopSpec {
         HopSpec {
@@ -365,12 +370,26 @@ mod tests {
                     prop_assert_eq!(line.poll_transmit(at), stages.poll_transmit(at));
                 }
                 let (of_line, of_stages) = (line.next_timeout(), stages.next_timeout());
-                // What will be lost keeps its place until it would have left.
+                // A packet that is lost keeps its place until it would have left.
                 let is_sooner = loss > 0.0 && of_line.is_some_and(|line| of_stages.is_none_or(|stages| line < stages));
                 prop_assert!(is_sooner || of_line == of_stages, "{:?}, {:?}", of_line, of_stages);
-                let queues = [line.stats().queue, stages.stats().queue];
-                let [of_line, of_stages] = queues.map(|queue| (queue.enqueued, queue.dropped_full, queue.max_packets, queue.max_bytes));
-                prop_assert_eq!(of_line, of_stages);
+                // Waits and losses are counted when a packet enters; all else when it happens.
+                let [of_line, of_stages] = [line.stats(), stages.stats()];
+                prop_assert_eq!(of_line.inside + of_line.lost, of_stages.inside + of_stages.lost);
+                prop_assert!(of_line.lost >= of_stages.lost && of_line.queue.dequeued >= of_stages.queue.dequeued);
+                let HopStats { queue, .. } = of_stages;
+                let counted_when_it_happens = HopStats {
+                    inside: of_line.inside,
+                    lost: of_line.lost,
+                    queue: QueueStats {
+                        dequeued: of_line.queue.dequeued,
+                        total_wait: of_line.queue.total_wait,
+                        max_wait: of_line.queue.max_wait,
+                        ..queue
+                    },
+                    ..of_stages
+                };
+                prop_assert_eq!(of_line, counted_when_it_happens);
             }
             let end = Instant::from_nanos(now + 60_000_000_000);
             loop {

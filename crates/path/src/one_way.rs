@@ -50,9 +50,9 @@ impl<T: Clone> OneWay<T> {
         self.hops.iter().map(Hop::stats)
     }
 
-    /// Whether it is known of all that is inside when it leaves: see [`OneWay::foretold`].
-    pub fn foretells(&self) -> bool {
-        matches!(self.hops.as_slice(), [hop] if hop.foretells())
+    /// Whether each packet's departure is known when it enters: one plain hop, see [`OneWay::depart_until`].
+    pub fn knows_departures(&self) -> bool {
+        matches!(self.hops.as_slice(), [hop] if hop.knows_departures())
     }
 
     /// The least time from one end to the other, leaving serialisation aside.
@@ -60,16 +60,22 @@ impl<T: Clone> OneWay<T> {
         self.hops.iter().map(Hop::min_delay).sum()
     }
 
-    /// When the last of what is inside leaves, where that is known ahead. What comes after it leaves after it.
+    /// Packets inside, those among them that are lost and have not left yet, where departures are known; else 0.
     #[inline]
-    pub fn last(&self) -> Option<Instant> {
-        self.hops.last()?.last()
+    pub fn packets_inside(&self) -> usize {
+        self.hops.last().map_or(0, Hop::packets_inside)
     }
 
-    /// What leaves until then, one after the other, where that is known ahead ([`OneWay::foretells`]). Unlike with
-    /// [`Machine::poll_transmit`], time stays where it is: packets may still come from before.
+    /// When the last packet inside leaves, where that is known. Whatever enters later leaves later.
     #[inline]
-    pub fn foretold(&mut self, until: Instant) -> Option<Departure<T>> {
+    pub fn last_departure(&self) -> Option<Instant> {
+        self.hops.last()?.last_departure()
+    }
+
+    /// The next packet that leaves by `until`, where departures are known ([`OneWay::knows_departures`]). Unlike with
+    /// [`Machine::poll_transmit`], the clock does not advance: packets may still enter before `until`.
+    #[inline]
+    pub fn depart_until(&mut self, until: Instant) -> Option<Departure<T>> {
         self.hops.last_mut()?.poll_transmit(until)
     }
 

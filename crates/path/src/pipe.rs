@@ -1,9 +1,8 @@
 //! What most hops are: a link of a fixed rate whose queue drops what does not fit, losses, and a wire that only delays.
 //!
-//! Such a hop serves in the order of arrival and nothing overtakes, so that a packet's departure is known when it comes. What is
-//! inside stands in one line until it leaves; of what waits for the link, its size is kept beside that, because only the queue's
-//! room depends on it. Link, queue and wire apart ([`Link`](crate::link::Link) and so on) do the same for all other hops, and a test
-//! compares the two.
+//! Such a hop is a FIFO: a packet's departure is known when the packet enters. All packets inside stand in one line until they
+//! leave. The sizes of those that wait for the link are kept beside it, because the queue's room depends on them. Link, queue and
+//! wire apart ([`Link`](crate::link::Link) and so on) do the same for all other hops, and a test compares the two.
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -22,7 +21,7 @@ pub(crate) struct Pipe<T> {
     delay_nanos: u64,
     pub(crate) loss: Option<LossProcess>,
     line: VecDeque<Place<T>>,
-    /// What waits for the link, as far as `now` of the last arrival tells.
+    /// What waited for the link when the last packet entered.
     waiting: VecDeque<Waiting>,
     /// Bytes of it.
     bytes: u64,
@@ -38,7 +37,7 @@ pub(crate) struct Pipe<T> {
 struct Place<T> {
     /// When it leaves the wire.
     at: Instant,
-    /// Lost behind the link: it only takes its time.
+    /// Lost behind the link: it takes its time there and does not leave.
     is_lost: bool,
     segment: Segment<T>,
 }
@@ -84,7 +83,7 @@ impl<T> Pipe<T> {
         self.line.iter().filter(|place| !place.is_lost).count()
     }
 
-    /// The queue's counters. What still waits counts with the time that it will have waited.
+    /// The queue's counters. A packet's wait is counted when the packet enters.
     pub(crate) fn stats(&self) -> QueueStats {
         QueueStats {
             total_wait: Duration::from_nanos_u128(self.waited_nanos),
@@ -93,9 +92,14 @@ impl<T> Pipe<T> {
         }
     }
 
-    /// When the last of what is inside leaves.
+    /// Packets inside, the lost ones among them.
+    pub(crate) fn len(&self) -> usize {
+        self.line.len()
+    }
+
+    /// When the last packet inside leaves.
     #[inline]
-    pub(crate) fn last(&self) -> Option<Instant> {
+    pub(crate) fn last_departure(&self) -> Option<Instant> {
         self.line.back().map(|place| place.at)
     }
 
@@ -138,7 +142,7 @@ impl<T> Pipe<T> {
         self.line.push_back(Place { at, is_lost, segment });
     }
 
-    /// What leaves until `now`, one after the other. Packets may still come that arrive before `now`.
+    /// The next packet that leaves by `now`. Packets may still enter before `now`.
     #[inline]
     pub(crate) fn poll_transmit(&mut self, now: Instant) -> Option<Departure<T>> {
         while self.line.front().is_some_and(|place| place.at <= now) {

@@ -75,8 +75,8 @@ struct World<'s> {
     omitted: Option<u64>,
     memory: [u64; 2],
     last: [Said; 2],
-    /// Whether connections may act by rounds once all are open.
-    by_rounds: bool,
+    /// From how many packets inside the path on connections act by rounds; `None` where they never do.
+    rounds_from: Option<usize>,
     /// What the rest of the world does meanwhile, where it is ahead.
     ahead: Option<Ahead>,
 }
@@ -121,11 +121,12 @@ impl<'s> World<'s> {
         let total = (spec.time + Micros::from_millis(1)).get() * 1_000;
         let flows: Vec<Flow> = (0..count).map(flow).collect();
         let ways = [way(Direction::AToB), way(Direction::BToA)];
-        let is_foretold = ways.iter().all(|way| way.foretells() && way.min_delay() > Duration::ZERO);
+        let is_known = ways.iter().all(|way| way.knows_departures() && way.min_delay() > Duration::ZERO);
         let is_alone = spec.cross.is_none() && flows.iter().all(Flow::takes_no_time);
         Ok(Self {
             now: BEGIN,
-            by_rounds: flows.len() > 1 && is_foretold && is_alone,
+            // With less than a packet for each connection, a round costs more than its events do.
+            rounds_from: Some(flows.len()).filter(|count| *count > 1 && is_known && is_alone),
             ahead: None,
             flows,
             timers: BinaryHeap::new(),
@@ -161,9 +162,11 @@ impl<'s> World<'s> {
             self.plan(number);
         }
         loop {
-            if self.by_rounds && self.may_go_by_rounds() {
+            if self.may_go_by_rounds() {
                 self.go_by_rounds();
-                break;
+                if self.is_over() {
+                    break;
+                }
             }
             let at = self.next_event();
             if at > self.deadline {
@@ -180,7 +183,7 @@ impl<'s> World<'s> {
         self.read_sockets();
         if self.spec.series && self.wires.started.is_some() {
             self.sample_sender();
-            self.sample_receiver(self.now, self.last[RECEIVER]);
+            self.sample_receiver(self.now);
         }
         Ok(())
     }
@@ -239,10 +242,7 @@ impl<'s> World<'s> {
         }
         if self.sample_at <= self.now {
             self.sample_sender();
-            if self.spec.series {
-                self.read_sockets();
-                self.sample_receiver(self.now, self.last[RECEIVER]);
-            }
+            self.sample_receiver(self.now);
             self.sample_at = Instant::from_nanos(self.now.as_nanos() + self.sample_every);
         }
         Ok(())
@@ -337,7 +337,7 @@ impl<'s> World<'s> {
             // What is just arriving is still on the path, as it is when events are handled one after the other.
             Some(ahead) => {
                 let is_timer = self.wires.cause.is_timer();
-                is_timer && self.wires.ways[SENDER].last().is_none() && ahead.is_path_empty(self.now)
+                is_timer && self.wires.ways[SENDER].last_departure().is_none() && ahead.is_path_empty(self.now)
             }
         };
         let is_quiet = is_empty && flow.is_quiet(self.now);
@@ -424,9 +424,13 @@ impl<'s> World<'s> {
         }
     }
 
-    /// How the receiver is `now`.
-    fn sample_receiver(&mut self, now: Instant, said: Said) {
-        if let Some((info, counts)) = &said {
+    /// How the receiver is `now`, where that is kept.
+    fn sample_receiver(&mut self, now: Instant) {
+        if !self.spec.series {
+            return;
+        }
+        self.last[RECEIVER] = self.flows[0].ends[RECEIVER].said().or(self.last[RECEIVER]);
+        if let Some((info, counts)) = &self.last[RECEIVER] {
             self.receiver_samples.push(samples::receiver(self.since_start(now), info, counts));
             self.memory[1] = self.memory[1].max(u64::from(info.readable).max(u64::from(info.rcv_wnd)));
         }

@@ -1,11 +1,10 @@
 //! Many connections by rounds: each host does all that is known to happen to it, one host after the other, so that a thousand
 //! connections' state passes through the processor's caches once in a round and not once for each packet.
 //!
-//! What is inside a path that foretells ([`OneWay::foretells`]) arrives when it arrives,
-//! whatever is sent after it. So all receivers can go on until the last of it has come, then all senders, whose
-//! acknowledgements are known by then; what they send is put in order of time before it enters the path. That is what
-//! conservative parallel simulations do (Chandy and Misra 1979), with the path's queue as the lookahead. Nothing differs from
-//! going from event to event: tests compare the two.
+//! Where each packet's departure is known when it enters the path ([`OneWay::knows_departures`]), nothing that is sent later
+//! changes it. All receivers go on until the last packet inside has arrived, then all senders, whose acknowledgements are known by
+//! then. What they send is sorted by time before it enters the path. This is conservative parallel simulation (Chandy and Misra
+//! 1979) on one thread, with the path's queue as lookahead. The result is that of going from event to event: tests compare the two.
 //!
 //! The observed connection's receiver goes first, because its end is the end of all, and its sender last, because what holds it
 //! depends on what else is on its way.
@@ -38,7 +37,7 @@ impl Inbox {
         self.ends.fill(0);
         self.came.clear();
         self.lengths.clear();
-        while let Some(Departure { at, segment, .. }) = wires.ways[way].foretold(until) {
+        while let Some(Departure { at, segment, .. }) = wires.ways[way].depart_until(until) {
             self.lengths.push(segment.len);
             let packet = Packet::arrived(segment);
             if let Some(count) = self.ends.get_mut(packet.flow() as usize) {
@@ -171,11 +170,17 @@ pub(super) struct Ahead {
     backward: Vec<(Instant, Instant)>,
     /// What the receiver had received, from when on.
     received: Vec<(Instant, u64)>,
-    /// When something happened to the receiver that is looked at, and what.
-    looks: Vec<(Instant, Cause)>,
 }
 
 impl Ahead {
+    /// A new round, at whose beginning packets are under way until then.
+    fn begin(&mut self, now: Instant, forward_until: Instant, backward_until: Option<Instant>) {
+        self.forward_until = forward_until;
+        self.backward.clear();
+        self.backward.push((now, backward_until.unwrap_or(now)));
+        self.received.clear();
+    }
+
     fn last<T: Copy>(list: &[(Instant, T)], now: Instant) -> Option<T> {
         let place = list.partition_point(|(at, _)| *at <= now);
         list.get(place.checked_sub(1)?).map(|(_, what)| *what)
@@ -201,20 +206,28 @@ pub(super) struct Rounds {
     /// Bytes that left the path towards the receiver, as the narrowest link counts them: until each sample of the round, and after
     /// the last one.
     passed: Vec<u64>,
-    /// When the receiver is sampled next.
-    sample_at: Instant,
+    /// When something happened to the observed receiver that is looked at, and what.
+    looks: Vec<(Instant, Cause)>,
+    /// Handed to the world while the observed sender acts.
+    ahead: Ahead,
 }
 
 impl World<'_> {
     /// Whether many connections can go on by rounds from here.
     pub(super) fn may_go_by_rounds(&self) -> bool {
         // Until the observed connection is open and its samples begin, there is no more to win than the first round trip.
-        self.connected.is_some()
+        self.rounds_from.is_some_and(|least| self.wires.ways[SENDER].packets_inside() >= least)
+            && self.connected.is_some()
             && self.sample_at != Instant::FAR_FUTURE
             && self.flows.iter().all(|flow| flow.begins.is_none())
     }
 
-    /// From round to round until the end.
+    /// Whether rounds have come to the end.
+    pub(super) fn is_over(&self) -> bool {
+        self.now >= self.deadline || self.finished.is_some() || self.failure.is_some()
+    }
+
+    /// From round to round until the end, or until too few packets are inside the path.
     pub(super) fn go_by_rounds(&mut self) {
         let timers = [SENDER, RECEIVER].map(|host| self.flows.iter_mut().map(|flow| flow.next_of(host)).collect());
         let mut rounds = Rounds {
@@ -222,16 +235,27 @@ impl World<'_> {
             inbox: Inbox { ends: vec![0; self.flows.len()], ..Inbox::default() },
             outbox: Outbox::default(),
             passed: Vec::new(),
-            sample_at: self.sample_at,
+            looks: Vec::new(),
+            ahead: Ahead::default(),
         };
-        while self.now < self.deadline && self.finished.is_none() && self.failure.is_none() {
+        // Far fewer than it took to begin, because going back and forth costs, too.
+        let least = self.rounds_from.map_or(0, |least| least / 4);
+        while !self.is_over() && self.wires.ways[SENDER].packets_inside() >= least {
             self.round(&mut rounds);
         }
+        // Events go on from here.
+        self.timers.clear();
+        for number in 0..self.flows.len() {
+            self.flows[number].queued = Instant::FAR_FUTURE;
+            self.plan(number);
+        }
+        self.wires.ask(SENDER);
+        self.wires.ask(RECEIVER);
     }
 
     fn round(&mut self, rounds: &mut Rounds) {
         let forward = &self.wires.ways[SENDER];
-        let inside_until = forward.last().unwrap_or(self.now);
+        let inside_until = forward.last_departure().unwrap_or(self.now);
         // Nothing is sent before anything happens, and what is sent then takes its time.
         let timers = rounds.timers.iter().flatten().copied();
         let arrivals = self.wires.ways.iter().filter_map(OneWay::next_timeout);
@@ -241,8 +265,8 @@ impl World<'_> {
         // What is inside arrives.
         rounds.inbox.fill(&mut self.wires, SENDER, until);
         self.wires.kept = Some(core::mem::take(&mut rounds.outbox.kept));
-        let (until, mut ahead) = self.receive_observed(rounds, until);
-        ahead.forward_until = inside_until;
+        rounds.ahead.begin(self.now, inside_until, self.wires.ways[RECEIVER].last_departure());
+        let until = self.receive_observed(rounds, until);
         self.pass(rounds, until);
         self.others(rounds, RECEIVER, until);
 
@@ -253,16 +277,16 @@ impl World<'_> {
             if let Some(packet) = kept.packet.take() {
                 self.wires.launch(*at, RECEIVER, packet);
             }
-            ahead.backward.push((*at, self.wires.ways[RECEIVER].last().unwrap_or(*at)));
+            rounds.ahead.backward.push((*at, self.wires.ways[RECEIVER].last_departure().unwrap_or(*at)));
         }
         rounds.outbox.kept.clear();
         rounds.inbox.fill(&mut self.wires, RECEIVER, until);
         self.wires.kept = Some(core::mem::take(&mut rounds.outbox.kept));
         self.others(rounds, SENDER, until);
         self.take_kept(rounds, until);
-        self.ahead = Some(ahead);
+        self.ahead = Some(core::mem::take(&mut rounds.ahead));
         self.send_observed(rounds, until);
-        self.ahead = None;
+        rounds.ahead = self.ahead.take().unwrap_or_default();
     }
 
     fn take_kept(&mut self, rounds: &mut Rounds, until: Instant) {
@@ -302,28 +326,24 @@ impl World<'_> {
     }
 
     /// All that happens to the observed receiver; until when the round lasts, which is the end if that comes.
-    fn receive_observed(&mut self, rounds: &mut Rounds, until: Instant) -> (Instant, Ahead) {
+    fn receive_observed(&mut self, rounds: &mut Rounds, until: Instant) -> Instant {
         let awaits_omitted = self.awaits_omitted();
-        let mut ahead = Ahead::default();
+        let mut sample_at = self.sample_at;
+        let Rounds { timers, inbox, ahead, looks, .. } = rounds;
         ahead.received.push((self.now, self.flows[0].received().unwrap_or(0)));
-        ahead.backward.push((self.now, self.wires.ways[RECEIVER].last().unwrap_or(self.now)));
-        let Rounds { timers, inbox, sample_at, .. } = rounds;
+        looks.clear();
         let mut events = Events { number: 0, host: RECEIVER, arrivals: inbox.of(0), until, clock: self.now };
         let mut timer = timers[RECEIVER][0];
         loop {
             let next = events.next(timer);
             // A sample sees all that happened at its moment.
-            while *sample_at < next.map_or(Instant::FAR_FUTURE, |(at, _)| at) && *sample_at <= events.until {
-                let at = *sample_at;
-                if self.spec.series {
-                    let last = self.flows[0].ends[RECEIVER].said();
-                    self.sample_receiver(at, last);
-                }
-                *sample_at = Instant::from_nanos(at.as_nanos() + self.sample_every);
+            while sample_at < next.map_or(Instant::FAR_FUTURE, |(at, _)| at) && sample_at <= events.until {
+                self.sample_receiver(sample_at);
+                sample_at = Instant::from_nanos(sample_at.as_nanos() + self.sample_every);
             }
             let Some((at, cause)) = next else { break };
             if awaits_omitted || cause.is_timer() {
-                ahead.looks.push((at, cause));
+                looks.push((at, cause));
             }
             let flow = &mut self.flows[0];
             timer = events.happen((at, cause), flow, &mut self.wires);
@@ -333,21 +353,14 @@ impl World<'_> {
             }
         }
         timers[RECEIVER][0] = timer;
-        (events.until, ahead)
+        events.until
     }
 
     /// All that happens to the observed sender, while what the others send enters the path.
     fn send_observed(&mut self, rounds: &mut Rounds, until: Instant) {
-        let Rounds { timers, inbox, outbox, passed, .. } = rounds;
+        let Rounds { timers, inbox, outbox, passed, looks, .. } = rounds;
         let Outbox { kept, order, .. } = outbox;
-        let (mut order, mut passed) = (order.iter().peekable(), passed.iter());
-        let mut looks = self
-            .ahead
-            .as_mut()
-            .map(|ahead| core::mem::take(&mut ahead.looks))
-            .unwrap_or_default()
-            .into_iter()
-            .peekable();
+        let (mut order, mut passed, mut looks) = (order.iter().peekable(), passed.iter(), looks.iter().peekable());
         let mut events = Events { number: 0, host: SENDER, arrivals: inbox.of(0), until, clock: self.now };
         let mut timer = timers[SENDER][0];
         loop {
@@ -377,7 +390,7 @@ impl World<'_> {
             if next == soonest {
                 timer = events.happen((at, cause), &mut self.flows[0], &mut self.wires);
             } else if let Some((_, cause)) = looks.next() {
-                self.wires.cause = cause;
+                self.wires.cause = *cause;
             }
             self.observe();
             if self.failure.is_some() {
@@ -410,14 +423,13 @@ mod tests {
         Rate::from_bps(rate * 1_000_000)
     }
 
-    /// What comes of it, by rounds or from event to event, and whether there were rounds.
-    fn outcome(spec: &Spec, by_rounds: bool) -> (String, bool) {
+    /// The outcome with rounds from so many packets inside the path on, or without any.
+    fn outcome(spec: &Spec, rounds_from: Option<usize>) -> String {
         let mut world = World::new(spec).unwrap();
-        assert!(world.by_rounds, "{spec:?}");
-        world.by_rounds = by_rounds;
+        assert_eq!(world.rounds_from, Some(spec.flows as usize), "{spec:?}");
+        world.rounds_from = rounds_from;
         world.go().unwrap();
-        let has_gone = by_rounds && world.may_go_by_rounds();
-        (format!("{:?}", world.outcome()), has_gone)
+        format!("{:?}", world.outcome())
     }
 
     fn applications() -> impl Strategy<Value = Application> {
@@ -456,9 +468,9 @@ mod tests {
             if is_slow {
                 spec.reader = Reader::Slow { rate: mbps(3), chunk: 4_000 };
             }
-            let (by_rounds, _) = outcome(&spec, true);
-            let (by_events, _) = outcome(&spec, false);
-            prop_assert_eq!(by_rounds, by_events);
+            let by_events = outcome(&spec, None);
+            prop_assert_eq!(&outcome(&spec, Some(0)), &by_events);
+            prop_assert_eq!(outcome(&spec, Some(flows as usize)), by_events);
         }
     }
 
@@ -467,14 +479,16 @@ mod tests {
         let path = knob::path(mbps(100), Micros::from_millis(20), 0.0, QueueSize::Packets(100)).unwrap();
         let mut spec = Spec::new(path, HostSpec::named("linux-6.18").unwrap(), HostSpec::named("linux-6.18").unwrap());
         (spec.flows, spec.time) = (5, Micros::from_secs(2));
-        let (by_rounds, has_gone) = outcome(&spec, true);
-        assert!(has_gone);
-        assert_eq!(by_rounds, outcome(&spec, false).0);
-        // With others on the path that nobody simulates, or hops that foretell nothing, they go from event to event.
+        let mut world = World::new(&spec).unwrap();
+        world.go().unwrap();
+        // It would have gone on by events only as long as this is not so.
+        assert!(world.may_go_by_rounds());
+        assert_eq!(format!("{:?}", world.outcome()), outcome(&spec, None));
+        // With cross traffic, or a hop whose departures are not known ahead, the driver goes from event to event.
         knob::set(&mut spec, "path.cross", "1M").unwrap();
-        assert!(!World::new(&spec).unwrap().by_rounds);
+        assert_eq!(World::new(&spec).unwrap().rounds_from, None);
         spec.cross = None;
         knob::set(&mut spec, "path.aggregate", "2ms").unwrap();
-        assert!(!World::new(&spec).unwrap().by_rounds);
+        assert_eq!(World::new(&spec).unwrap().rounds_from, None);
     }
 }
