@@ -91,6 +91,10 @@ impl<'a> Case<'a> {
         // A connection that the path limits carries what several together do. The queue of one that falls short of that is its own bursts.
         let is_short = self.path.carries_more_than(&later);
         let cause = self.network_cause(&holdings, opened);
+        // A machine whose processors are full sends late what a window or a buffer lets go, and is still held by these.
+        let is_held = is_short
+            && matches!(cause, NetworkCause::Window | NetworkCause::Held)
+            && self.held_part(&holdings) >= thresholds::ENDS_HOLD;
         let at_a_window = |holding: &Holding| !matches!(holding, Holding::Network | Holding::ClosedWindow);
         let held = self.timeline.intervals.iter().zip(&holdings);
         let held: Vec<&Interval> = held.filter(|(_, holding)| at_a_window(holding)).map(|(i, _)| i).collect();
@@ -112,7 +116,7 @@ impl<'a> Case<'a> {
             {
                 SLOW_START
             }
-            Holding::Network => self.network(interval, opened, cause, is_short),
+            Holding::Network => self.network(interval, opened, cause, (is_short, is_held)),
             _ => self.end(interval, holding, if is_supplied(&holding) { supply } else { window }),
         };
         let mut labels: Vec<Label> = self.timeline.intervals.iter().zip(&holdings).map(label).collect();
@@ -247,8 +251,14 @@ impl<'a> Case<'a> {
         is_dry && is_large && late && self.offer.detail() == Some(Detail::WindowCeiling)
     }
 
-    /// `is_short`: the path is known to carry more than the transfer does.
-    fn network(&self, interval: &Interval, opened: u64, cause: NetworkCause, is_short: bool) -> Label {
+    /// `is_short`: the path is known to carry more than the transfer does; `is_held`: a window or a buffer explains that.
+    fn network(
+        &self,
+        interval: &Interval,
+        opened: u64,
+        cause: NetworkCause,
+        (is_short, is_held): (bool, bool),
+    ) -> Label {
         // A burst that a window or a buffer lets go queues behind itself.
         let shows_no_queue = match cause {
             NetworkCause::Policed | NetworkCause::Refilled => true,
@@ -265,7 +275,7 @@ impl<'a> Case<'a> {
         if interval.to_us <= opened {
             return SLOW_START;
         }
-        if self.is_cpu(interval) {
+        if !is_held && self.is_cpu(interval) {
             return Label::new(Limiter::Cpu, None);
         }
         if bound_by_application(interval).is_some() {
@@ -586,6 +596,14 @@ impl<'a> Case<'a> {
         }
     }
 
+    /// The part of the time in which samples find the offered window or the send buffer used up.
+    fn held_part(&self, holdings: &[Holding]) -> f64 {
+        let is_held = |holding: &Holding| matches!(holding, Holding::OfferedWindow | Holding::SendBuffer);
+        let held = self.timeline.intervals.iter().zip(holdings).filter(|(_, holding)| is_held(holding));
+        let time: f64 = held.map(|(interval, _)| interval.len()).sum();
+        stats::fraction(time, self.timeline.span_us)
+    }
+
     /// The highest round trips show a queue, as those of a sender do that now and then tries for more than a full path carries.
     fn is_probing_a_queue(&self, held: &[&Interval]) -> bool {
         self.is_queueing_by(held, thresholds::PROBING_QUANTILE, thresholds::QUEUE_FACTOR_WINDOW)
@@ -661,6 +679,11 @@ impl<'a> Case<'a> {
         let typical = |part: &[&Interval]| timeline::median(part, window);
         let grown = typical(&held[..third]).zip(typical(&held[held.len() - third..]));
         let has_packets = held.iter().any(|i| i.at.packets.is_some());
+        // In slow start Linux lets a window grow while more than half of it is in flight, and later only while all of it is
+        // (`tcp_is_cwnd_limited`): one that has grown beyond that holds nothing back.
+        let most = held.iter().filter_map(|i| i.in_flight()).reduce(f64::max);
+        let is_unused =
+            most.zip(grown).is_some_and(|(most, (_, last))| !has_packets && most < thresholds::WINDOW_GROWS * last);
         // Nothing but a loss makes a congestion window smaller.
         let between = held.get(third..held.len() - third).unwrap_or_default();
         let thirds = typical(between).zip(grown).filter(|_| has_packets);
@@ -674,6 +697,7 @@ impl<'a> Case<'a> {
         let least = if has_packets { thresholds::GROWING_SEGMENTS * self.timeline.mss * round_trips } else { 0.0 };
         grown.is_some_and(|(first, last)| last >= thresholds::GROWING * first && last - first >= least)
             && !shrinks
+            && !is_unused
             && !marked
             && !self.is_queueing_by(held, thresholds::QUEUE_QUANTILE, thresholds::QUEUE_FACTOR_SLIGHT)
     }

@@ -141,6 +141,28 @@ fn a_buffer_and_a_window_that_nearly_fill_a_path_of_a_known_rate_on_real_kernels
 }
 
 #[test]
+fn a_window_and_a_buffer_that_hold_in_turn_on_real_kernels() {
+    // 65,535 B of window, 76 KB of buffer, 1 Gbit/s, 1 ms, paced at 2 Gbit/s: most samples fall into the pacing of a burst and find a
+    // part of each free. The congestion window has grown to twice of what is in flight, and a little beyond.
+    let mut transfer = recorded("window-and-buffer-cubic");
+    transfer.path_rate = known(963_000_000);
+    let check = |transfer: &Transfer| {
+        let diagnosis = diagnose(transfer);
+        println!("{}", report(&diagnosis));
+        assert_eq!(diagnosis.limiter, Limiter::ReceiveWindow);
+        assert!(diagnosis.share > 0.6, "{}", diagnosis.share);
+        assert!(diagnosis.shares[&Limiter::SendBuffer] > 0.1, "{:?}", diagnosis.shares);
+    };
+    check(&transfer);
+    // A machine that is busy meanwhile is not what is in the way.
+    (transfer.sender.cpu_busy, transfer.receiver.cpu_busy) = (Some(0.99), Some(0.99));
+    check(&transfer);
+    // Where several connections carry no more, it may be.
+    transfer.path_rate = known(370_000_000);
+    assert_ne!(diagnose(&transfer).limiter, Limiter::ReceiveWindow);
+}
+
+#[test]
 fn an_application_that_writes_bursts_into_the_same_buffer_on_real_kernels() {
     // 256 KB, a pause of 50 ms: they queue behind themselves, too.
     assert_eq!(judged("application-bursts-cubic").limiter, Limiter::Application);
