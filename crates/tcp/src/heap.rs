@@ -62,7 +62,7 @@ impl<E: AsMut<[Entry]>> HeapStorage<E> {
         let buffers = buffers.min(BUFFERS_MAX);
         let mut state = PoolState::overlaid(buffers, buffer_bytes);
         state.set_reserve(reserve);
-        let slots = Vec::with_capacity(buffers.into());
+        let slots = Vec::new();
         Self {
             state,
             at_once,
@@ -89,7 +89,9 @@ impl<E: AsMut<[Entry]>> HeapStorage<E> {
     fn grow(&mut self) {
         let at_once = usize::from(self.at_once);
         let reached = usize::from(self.state.untouched) + at_once + at_once / 2 + 1;
-        self.slots.resize(reached.min(self.state.count.into()), Slot::EMPTY);
+        let reached = reached.max(self.slots.len() * 5 / 4).min(self.state.count.into());
+        self.slots.reserve_exact(reached - self.slots.len());
+        self.slots.resize(reached, Slot::EMPTY);
         #[cfg(feature = "bbr")]
         if self.remembers {
             self.befores.resize(self.slots.len(), Before::NOTHING);
