@@ -206,10 +206,14 @@ pub(super) fn run(shell: &Shell, arguments: &Arguments) -> Result<()> {
     }
     let names = HANDICAPS.map(|handicap| handicap.name).join(", ");
     ensure!(
-        !cells.is_empty(),
+        !cells.is_empty() || unusable + left_out > 0,
         "no cell was measured: `--only` takes a rate ({}), a round trip ({}ms) and a handicap ({names})",
         RATES.map(|(name, _)| name).join(", "),
         ROUND_TRIPS_MS.map(|ms| ms.to_string()).join("ms, "),
+    );
+    ensure!(
+        !cells.is_empty(),
+        "no cell counts: {unusable} whose path the machine could not keep (a quieter machine may), {left_out} left out for want of time",
     );
     judge(&cells, left_out, unusable)
 }
