@@ -139,20 +139,20 @@ impl Repeats {
     }
 }
 
-/// Retransmitted packets and bytes, and packets out of order, of the direction with more bytes in the first connection.
+/// Retransmitted packets and bytes, and packets out of order, of the direction with most bytes. A program may open a connection for its
+/// questions before the one that it is about.
 fn of_tcptrace(table: &str) -> Option<(u64, u64, u64)> {
     let mut lines = table.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty());
     let names: Vec<&str> = lines.next()?.split(',').map(str::trim).collect();
-    let values: Vec<&str> = lines.next()?.split(',').map(str::trim).collect();
-    let value =
-        |name: &str| -> Option<u64> { values.get(names.iter().position(|known| *known == name)?)?.parse().ok() };
-    let forth = value("unique_bytes_sent_a2b")? >= value("unique_bytes_sent_b2a")?;
-    let way = if forth { "a2b" } else { "b2a" };
-    Some((
-        value(&format!("rexmt_data_pkts_{way}"))?,
-        value(&format!("rexmt_data_bytes_{way}"))?,
-        value(&format!("outoforder_pkts_{way}"))?,
-    ))
+    let rows: Vec<Vec<&str>> = lines.map(|line| line.split(',').map(str::trim).collect()).collect();
+    let value = |row: &[&str], name: &str, way: &str| -> Option<u64> {
+        let column = names.iter().position(|known| known.strip_suffix(way) == Some(name))?;
+        row.get(column)?.parse().ok()
+    };
+    let ways = rows.iter().flat_map(|row| ["_a2b", "_b2a"].map(|way| (row, way)));
+    let (row, way) = ways.max_by_key(|(row, way)| value(row, "unique_bytes_sent", way))?;
+    let of = |name: &str| value(row, name, way);
+    Some((of("rexmt_data_pkts")?, of("rexmt_data_bytes")?, of("outoforder_pkts")?))
 }
 
 /// `retrans:0/86` of the last sample; a sample that doesn't say it has none.
@@ -219,6 +219,8 @@ mod tests {
         let csv = "#x\n\nconn_#,unique_bytes_sent_a2b,unique_bytes_sent_b2a,rexmt_data_pkts_b2a,rexmt_data_bytes_b2a,\
                    outoforder_pkts_b2a\n\n1, 0, 99, 6, 8688, 2\n";
         assert_eq!(of_tcptrace(csv), Some((6, 8_688, 2)));
+        // redis-benchmark asks for the server's settings first.
+        assert_eq!(of_tcptrace(&format!("{csv}2, 7, 9900, 5, 7240, 1\n")), Some((5, 7_240, 1)));
 
         let counts = |tcptrace, kernel| Repeats {
             ours: (23, 33_304),
