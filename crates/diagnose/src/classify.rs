@@ -91,7 +91,7 @@ impl<'a> Case<'a> {
         // A connection that the path limits carries what several together do. The queue of one that falls short of that is its own bursts.
         let is_short = self.path.carries_more_than(&later);
         let cause = self.network_cause(&holdings, opened);
-        // A machine whose processors are full sends late what a window or a buffer lets go, and is still held by these.
+        // Busy processors delay what a window or a buffer lets go; it still holds the sender.
         let is_held = is_short
             && matches!(cause, NetworkCause::Window | NetworkCause::Held)
             && self.held_part(&holdings) >= thresholds::ENDS_HOLD;
@@ -116,7 +116,7 @@ impl<'a> Case<'a> {
             {
                 SLOW_START
             }
-            Holding::Network => self.network(interval, opened, cause, (is_short, is_held)),
+            Holding::Network => self.network(interval, opened, cause, is_short, is_held),
             _ => self.end(interval, holding, if is_supplied(&holding) { supply } else { window }),
         };
         let mut labels: Vec<Label> = self.timeline.intervals.iter().zip(&holdings).map(label).collect();
@@ -252,13 +252,7 @@ impl<'a> Case<'a> {
     }
 
     /// `is_short`: the path is known to carry more than the transfer does; `is_held`: a window or a buffer explains that.
-    fn network(
-        &self,
-        interval: &Interval,
-        opened: u64,
-        cause: NetworkCause,
-        (is_short, is_held): (bool, bool),
-    ) -> Label {
+    fn network(&self, interval: &Interval, opened: u64, cause: NetworkCause, is_short: bool, is_held: bool) -> Label {
         // A burst that a window or a buffer lets go queues behind itself.
         let shows_no_queue = match cause {
             NetworkCause::Policed | NetworkCause::Refilled => true,
@@ -682,8 +676,7 @@ impl<'a> Case<'a> {
         // In slow start Linux lets a window grow while more than half of it is in flight, and later only while all of it is
         // (`tcp_is_cwnd_limited`): one that has grown beyond that holds nothing back.
         let most = held.iter().filter_map(|i| i.in_flight()).reduce(f64::max);
-        let is_unused =
-            most.zip(grown).is_some_and(|(most, (_, last))| !has_packets && most < thresholds::WINDOW_GROWS * last);
+        let is_used = |window: f64| has_packets || most.is_none_or(|most| most >= thresholds::WINDOW_GROWS * window);
         // Nothing but a loss makes a congestion window smaller.
         let between = held.get(third..held.len() - third).unwrap_or_default();
         let thirds = typical(between).zip(grown).filter(|_| has_packets);
@@ -695,9 +688,10 @@ impl<'a> Case<'a> {
         let time: f64 = held.iter().map(|i| i.len()).sum();
         let round_trips = self.path.base_rtt.map_or(0.0, |base| time / base) * 2.0 / 3.0;
         let least = if has_packets { thresholds::GROWING_SEGMENTS * self.timeline.mss * round_trips } else { 0.0 };
-        grown.is_some_and(|(first, last)| last >= thresholds::GROWING * first && last - first >= least)
+        let is_larger =
+            |(first, last): (f64, f64)| last >= thresholds::GROWING * first && last - first >= least && is_used(last);
+        grown.is_some_and(is_larger)
             && !shrinks
-            && !is_unused
             && !marked
             && !self.is_queueing_by(held, thresholds::QUEUE_QUANTILE, thresholds::QUEUE_FACTOR_SLIGHT)
     }

@@ -120,8 +120,8 @@ pub(crate) const CHRONOGRAPH: f64 = 0.5;
 /// full path's product then: 0.125.
 pub(crate) const END_HOLDS: f64 = 0.16;
 
-/// ... and this part where both do in turn, so that not even a full processor is what is in the way: 64 KB of window behind 76 KB of
-/// buffer were found used up for 0.36 to 0.64 of the time (1 Gbit/s, 1 ms; at rest and with a processor busy).
+/// The two of them hold the sender, and not a busy processor, where samples find one or the other used up for this part of the time:
+/// a window of 64 KB and a buffer of 76 KB were, together, for 0.36 to 0.64 (1 Gbit/s, 1 ms, at rest and with a processor busy).
 pub(crate) const ENDS_HOLD: f64 = 0.3;
 
 /// The round trip is inflated by queueing from this factor on (1.2 to 1.25 in the published definitions).

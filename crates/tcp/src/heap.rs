@@ -21,8 +21,7 @@ pub struct HeapStorage<E = Vec<Entry>> {
     /// So many to spare.
     #[cfg(feature = "platforms")]
     at_once: u16,
-    /// Of a pool whose buffers are overlaid no more of them than were ever taken, and some to spare: memory that nobody
-    /// touches costs nothing.
+    /// Of a pool whose buffers are overlaid no more of them than were ever taken, and some to spare.
     slots: Vec<Slot>,
     bytes: Vec<u8>,
     #[cfg(feature = "bbr")]
@@ -89,6 +88,7 @@ impl<E: AsMut<[Entry]>> HeapStorage<E> {
     fn grow(&mut self) {
         let at_once = usize::from(self.at_once);
         let reached = usize::from(self.state.untouched) + at_once + at_once / 2 + 1;
+        // By a quarter at least: a large pool is not copied again and again.
         let reached = reached.max(self.slots.len() * 5 / 4).min(self.state.count.into());
         self.slots.reserve_exact(reached - self.slots.len());
         self.slots.resize(reached, Slot::EMPTY);

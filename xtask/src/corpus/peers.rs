@@ -139,8 +139,8 @@ impl Repeats {
     }
 }
 
-/// Retransmitted packets and bytes, and packets out of order, of the direction with most bytes. A program may open a connection for its
-/// questions before the one that it is about.
+/// Retransmitted packets and bytes, and packets out of order, of the direction with most bytes. A program may open a connection to
+/// ask for settings before the one with the data.
 fn of_tcptrace(table: &str) -> Option<(u64, u64, u64)> {
     let mut lines = table.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty());
     let names: Vec<&str> = lines.next()?.split(',').map(str::trim).collect();
@@ -150,7 +150,8 @@ fn of_tcptrace(table: &str) -> Option<(u64, u64, u64)> {
         row.get(column)?.parse().ok()
     };
     let ways = rows.iter().flat_map(|row| ["_a2b", "_b2a"].map(|way| (row, way)));
-    let (row, way) = ways.max_by_key(|(row, way)| value(row, "unique_bytes_sent", way))?;
+    let sent = ways.filter_map(|(row, way)| Some((value(row, "unique_bytes_sent", way)?, row, way)));
+    let (_, row, way) = sent.max_by_key(|(bytes, ..)| *bytes)?;
     let of = |name: &str| value(row, name, way);
     Some((of("rexmt_data_pkts")?, of("rexmt_data_bytes")?, of("outoforder_pkts")?))
 }

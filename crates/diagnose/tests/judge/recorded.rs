@@ -143,7 +143,7 @@ fn a_buffer_and_a_window_that_nearly_fill_a_path_of_a_known_rate_on_real_kernels
 #[test]
 fn a_window_and_a_buffer_that_hold_in_turn_on_real_kernels() {
     // 65,535 B of window, 76 KB of buffer, 1 Gbit/s, 1 ms, paced at 2 Gbit/s: most samples fall into the pacing of a burst and find a
-    // part of each free. The congestion window has grown to twice of what is in flight, and a little beyond.
+    // part of each free. The congestion window has grown to a little more than twice what is in flight.
     let mut transfer = recorded("window-and-buffer-cubic");
     transfer.path_rate = known(963_000_000);
     let check = |transfer: &Transfer| {
@@ -157,9 +157,9 @@ fn a_window_and_a_buffer_that_hold_in_turn_on_real_kernels() {
     // A machine that is busy meanwhile is not what is in the way.
     (transfer.sender.cpu_busy, transfer.receiver.cpu_busy) = (Some(0.99), Some(0.99));
     check(&transfer);
-    // Where several connections carry no more, it may be.
+    // Where several connections carry no more, the path is full.
     transfer.path_rate = known(370_000_000);
-    assert_ne!(diagnose(&transfer).limiter, Limiter::ReceiveWindow);
+    assert_eq!(diagnose(&transfer).limiter, Limiter::Path);
 }
 
 #[test]
