@@ -42,6 +42,8 @@ pub(crate) type Said = Option<(Info, Counts)>;
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct End {
+    /// Whose end it is.
+    pub(crate) number: u32,
     pub(crate) socket: Option<SocketId>,
     pub(crate) device: Device,
     pub(crate) stack: Stack<HeapStorage<[Entry; ENTRIES]>>,
@@ -75,6 +77,7 @@ impl End {
         sends: bool,
         longest_write: u32,
         key: [u8; 16],
+        number: u32,
     ) -> Self {
         // Where both are there, IPv4 it is, as in the lab.
         let is_v6 = !path.ip.has_v4();
@@ -128,6 +131,7 @@ impl End {
         let memory = HeapStorage::overlaid([const { Entry::FREE }; ENTRIES], buffers, mss, RESERVE, at_once);
         let memory = if profile.congestion == Algorithm::Bbr { memory.remembering() } else { memory };
         Self {
+            number,
             stack: Stack::new(memory, config),
             socket: None,
             listener: None,

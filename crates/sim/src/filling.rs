@@ -118,7 +118,8 @@ impl Filling {
     /// What is charged besides the payload.
     pub(crate) fn overhead(&self, info: &Info) -> u64 {
         let acknowledged = self.acknowledged(info);
-        let pieces = self.pieces.len() - self.pieces.partition_point(|end| *end <= acknowledged);
+        // Few are, since something last left: they are counted from the front, where the cache has them.
+        let pieces = self.pieces.len() - self.pieces.iter().take_while(|end| **end <= acknowledged).count();
         (pieces as u64 + u64::from(info.unsent).div_ceil(goal(info))) * SEGMENT_OVERHEAD
     }
 

@@ -136,7 +136,6 @@ pub(crate) struct Flow {
     /// When something is due, as far as the driver knows; it may turn out to be nothing.
     pub(crate) queued: Instant,
     pub(crate) begins: Option<Instant>,
-    number: u32,
     /// Who opens it, and when, where that has not happened.
     pub(crate) opens: usize,
     pub(crate) reading: Reading,
@@ -151,12 +150,11 @@ impl Flow {
         let asks = matches!(spec.application, Application::Responses { .. });
         let end = |host: usize, of| {
             let longest_write = if host == SENDER || asks { ZEROS.len() as u32 } else { 1 };
-            let mut end = End::new(of, host as u8, &spec.path, host == SENDER, longest_write, keys[host]);
+            let mut end = End::new(of, host as u8, &spec.path, host == SENDER, longest_write, keys[host], number);
             end.set_discards(host == RECEIVER && Reading::only_counts(spec));
             end
         };
         Self {
-            number,
             ends: [end(SENDER, &spec.sender), end(RECEIVER, &spec.receiver)],
             writer: Writer::new(spec),
             reading: Reading::new(spec),
@@ -186,10 +184,16 @@ impl Flow {
     #[inline]
     pub(crate) fn next_of(&mut self, host: usize) -> Instant {
         let never = Instant::FAR_FUTURE;
-        let application = self.next_of_application(host);
-        let end = &mut self.ends[host];
-        let own = end.stack.next_timeout().unwrap_or(never).min(end.device.next().unwrap_or(never));
-        own.min(application.unwrap_or(never))
+        let device = self.ends[host].device.next().unwrap_or(never);
+        device.min(self.next_of_free(host))
+    }
+
+    /// ... where its device takes no time.
+    #[inline]
+    pub(crate) fn next_of_free(&mut self, host: usize) -> Instant {
+        let never = Instant::FAR_FUTURE;
+        let application = self.next_of_application(host).unwrap_or(never);
+        application.min(self.ends[host].stack.next_timeout().unwrap_or(never))
     }
 
     /// Whether neither host's device needs time for a packet.
@@ -242,7 +246,7 @@ impl Flow {
 
     #[inline]
     fn deliver(&mut self, now: Instant, host: usize, packet: Packet, wires: &mut Wires) {
-        if self.number == OBSERVED
+        if self.ends[host].number == OBSERVED
             && let Some(captures) = &mut wires.captures
         {
             let whole = packet.whole(&self.known(1 - host));
@@ -340,7 +344,7 @@ impl Flow {
     /// What the stack has to send goes on its way, so many packets at the most; whether anything did.
     #[inline]
     fn depart(&mut self, now: Instant, host: usize, wires: &mut Wires, most: u32) -> bool {
-        let (number, mut sent) = (self.number, 0);
+        let (number, mut sent) = (self.ends[host].number, 0);
         let is_observed = number == OBSERVED;
         let shown = (is_observed && wires.captures.is_some())
             .then(|| (self.known(host), self.ends[host].stack.config().profile.layout));

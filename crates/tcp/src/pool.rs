@@ -139,8 +139,10 @@ impl Mark {
 /// The pool's own counts.
 #[derive(Clone, Copy, Debug)]
 pub struct PoolState {
-    /// Head of the list of buffers that were given back.
+    /// The list of buffers that were given back: the one that was given back first is taken first, so that what is written, sent and
+    /// acknowledged in order lies in order, as caches fetch it.
     free_head: BufferId,
+    free_tail: BufferId,
     /// Buffers from here on were never taken: no list needs to be made at the start.
     pub(crate) untouched: u16,
     /// Of all buffers.
@@ -162,6 +164,7 @@ impl PoolState {
         let reserve = if sixteenth < 2 { 2 } else { sixteenth };
         Self {
             free_head: NONE,
+            free_tail: NONE,
             untouched: 0,
             count,
             free: count,
@@ -343,9 +346,13 @@ impl<'a> Pool<'a> {
     /// Gives a buffer back. It must be on no list.
     #[inline]
     pub(crate) fn give(&mut self, id: BufferId) {
-        let head = self.state.free_head;
-        self.slots[usize::from(id)].next = head;
-        self.state.free_head = id;
+        self.slots[usize::from(id)].next = NONE;
+        if self.state.free_head == NONE {
+            self.state.free_head = id;
+        } else {
+            self.slots[usize::from(self.state.free_tail)].next = id;
+        }
+        self.state.free_tail = id;
         self.state.free += 1;
     }
 
@@ -583,6 +590,23 @@ mod tests {
         assert!(pool.take(Purpose::Urgent).is_some() && pool.take(Purpose::Urgent).is_some());
         assert!(pool.take(Purpose::Urgent).is_none());
         assert_eq!(pool.high_water(), 8);
+    }
+
+    #[test]
+    fn the_buffer_that_was_given_back_first_is_taken_first() {
+        let mut memory = PoolMemory::<4, 16>::new();
+        let mut pool = memory.pool();
+        let take = |pool: &mut Pool<'_>| pool.take(Purpose::Urgent).unwrap();
+        let [a, b, c, d] = [(); 4].map(|()| take(&mut pool));
+        for id in [c, a, d] {
+            pool.give(id);
+        }
+        assert_eq!(take(&mut pool), c);
+        pool.give(b);
+        assert_eq!([(); 3].map(|()| take(&mut pool)), [a, d, b]);
+        assert!(pool.take(Purpose::Urgent).is_none());
+        pool.give(a);
+        assert_eq!((take(&mut pool), pool.free_count()), (a, 0));
     }
 
     #[cfg(feature = "platforms")]

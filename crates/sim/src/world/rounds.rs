@@ -157,7 +157,8 @@ impl Events<'_> {
         } else if let Some(packet) = self.arrivals.take() {
             flow.hand_over(at, self.host, packet, wires);
         }
-        flow.next_of(self.host)
+        // Neither host's device takes time: these go from event to event.
+        flow.next_of_free(self.host)
     }
 }
 
