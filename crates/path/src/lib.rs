@@ -42,8 +42,8 @@ pub use scenario::{
     IPV4_NETWORK, IPV6_NETWORK, LIMITERS, Roles, Scenario, ScenarioError, Side, Sweep, TestSpec,
 };
 pub use spec::{
-    AggregateSpec, CoDelSpec, Discipline, HopSpec, JitterSpec, LossSpec, MtuSpec, OversizeVerdict, PolicerSpec,
-    QueueSize, QueueSpec, RedSpec, ReorderBy, ReorderSpec, Spread, ThinSpec,
+    AggregateSpec, CoDelSpec, Discipline, HopSpec, JitterSpec, LossSpec, MtuSpec, NoQueueSize, OversizeVerdict,
+    PolicerSpec, QueueSize, QueueSpec, RedSpec, ReorderBy, ReorderSpec, Spread, ThinSpec,
 };
 pub use stats::{HopStats, QueueStats};
 pub use trace::{RateTrace, TraceError};

@@ -1,5 +1,7 @@
 //! The parameters of a hop in one direction, already checked for sense by whoever made them.
 
+use std::str::FromStr;
+
 use fullpipe_units::{Bytes, Micros, Rate};
 
 use crate::RateTrace;
@@ -104,6 +106,32 @@ pub enum QueueSize {
     },
     /// So long as the link needs this time to empty it, in bytes; always room for one full-size packet.
     Time(Micros),
+}
+
+/// A text that is no size of a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected 1bdp, 100p, 64k or 20ms")]
+pub struct NoQueueSize;
+
+impl FromStr for QueueSize {
+    type Err = NoQueueSize;
+
+    /// `1bdp` (up to 1,000, at least 4 packets), `100p`, `64k`, `20ms`; none of them zero.
+    fn from_str(text: &str) -> Result<Self, NoQueueSize> {
+        let text = text.trim();
+        let size = if let Some(multiple) = text.strip_suffix("bdp") {
+            let multiple: f64 = multiple.trim().parse().map_err(|_| NoQueueSize)?;
+            (multiple > 0.0 && multiple <= 1_000.0).then_some(Self::Bdp { multiple, at_least: 4 })
+        } else if let Some(packets) = text.strip_suffix('p') {
+            let packets: u32 = packets.trim().parse().map_err(|_| NoQueueSize)?;
+            (1..=10_000_000).contains(&packets).then_some(Self::Packets(packets))
+        } else if let Ok(bytes) = text.parse::<Bytes>() {
+            (bytes > Bytes::ZERO).then_some(Self::Bytes(bytes))
+        } else {
+            text.parse().ok().filter(|time| *time > Micros::ZERO).map(Self::Time)
+        };
+        size.ok_or(NoQueueSize)
+    }
 }
 
 /// How a queue chooses what to drop.

@@ -2,7 +2,9 @@
 
 use core::str::FromStr;
 
-use fullpipe_path::{AggregateSpec, HopSpec, IpVersions, LossSpec, PathHop, PathSpec, QueueSize, QueueSpec, ThinSpec};
+use fullpipe_path::{
+    AggregateSpec, HopSpec, IpVersions, LossSpec, NoQueueSize, PathHop, PathSpec, QueueSize, QueueSpec, ThinSpec,
+};
 use fullpipe_tcp::{congestion::Algorithm, profile::Budgets};
 use fullpipe_units::{Bytes, Micros, Rate};
 
@@ -171,22 +173,7 @@ pub fn path(rate: Rate, rtt: Micros, loss: f64, queue: QueueSize) -> Result<Path
 /// # Errors
 /// It is none of these.
 pub fn queue(text: &str) -> Result<QueueSize, SimError> {
-    let wrong = || SimError::value("path.queue", text, "expected 1bdp, 100p, 64k or 20ms");
-    let text = text.trim();
-    if let Some(multiple) = text.strip_suffix("bdp") {
-        let multiple: f64 = multiple.trim().parse().map_err(|_| wrong())?;
-        return (multiple > 0.0 && multiple <= 1_000.0)
-            .then_some(QueueSize::Bdp { multiple, at_least: 4 })
-            .ok_or_else(wrong);
-    }
-    if let Some(packets) = text.strip_suffix('p') {
-        let packets: u32 = packets.trim().parse().map_err(|_| wrong())?;
-        return (1..=10_000_000).contains(&packets).then_some(QueueSize::Packets(packets)).ok_or_else(wrong);
-    }
-    if let Ok(bytes) = Bytes::from_str(text) {
-        return (bytes.get() > 0).then_some(QueueSize::Bytes(bytes)).ok_or_else(wrong);
-    }
-    Micros::from_str(text).ok().filter(|time| time.get() > 0).map(QueueSize::Time).ok_or_else(wrong)
+    text.parse().map_err(|error: NoQueueSize| SimError::value("path.queue", text, error.to_string()))
 }
 
 /// A part: `0.01%` or `0.0001`.

@@ -1,6 +1,6 @@
 //! What is wrong with a scenario, and where.
 
-use std::ops::Range;
+use std::{borrow::Cow, ops::Range};
 
 /// A scenario that can't be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -43,6 +43,10 @@ impl ScenarioError {
         let column = before[start_of_line..].chars().count() + 1;
         // The parser's own messages may run over several lines, the first of which says it.
         let message = message.lines().next().unwrap_or_default();
+        // ... and name a table by the type that it becomes.
+        let message = message
+            .split_once("expected struct ")
+            .map_or_else(|| message.into(), |(what, _)| Cow::from(format!("{what}expected a table")));
         if message == "duplicate key" {
             let key = text.get(span).unwrap_or_default();
             let message = format!("`{key}` is there twice");
@@ -50,7 +54,7 @@ impl ScenarioError {
         }
         let message = match key_before(&before[start_of_line..]) {
             Some(key) if !message.contains(&format!("`{key}`")) => format!("`{key}`: {message}"),
-            _ => message.to_owned(),
+            _ => message.into_owned(),
         };
         Self::Invalid { origin: origin.to_owned(), line, column, message }
     }

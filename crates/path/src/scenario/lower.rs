@@ -8,7 +8,7 @@ use toml::Spanned;
 use super::{
     After, ApplicationSpec, DETAILS, DeviceSpec, Direction, ExpectSpec, FitSpec, Fitted, HostSpec, LIMITERS, Roles,
     Scenario, Sweep, TestSpec, raw,
-    values::{Either, Span},
+    values::{Either, QueueText, Span},
 };
 use crate::{
     AggregateSpec, CoDelSpec, Discipline, HopSpec, IpVersions, JitterSpec, LossSpec, MtuSpec, OversizeVerdict, PathHop,
@@ -234,17 +234,22 @@ fn hop_mtu(raw: &Spanned<raw::Mtu>, ip: IpVersions) -> Result<MtuSpec, Problem> 
 }
 
 fn queue(spanned: &Spanned<raw::Queue>, rate: Option<Rate>, largest: u32) -> Result<QueueSpec, Problem> {
-    let raw = spanned.get_ref();
     let span = spanned.span();
     if rate.is_none() {
         return problem(span, "a queue needs a `rate` in the same direction, or nothing ever waits in it");
     }
+    let too_small =
+        |bytes| problem(span.clone(), format!("a queue of {bytes} never takes a packet of {largest} bytes"));
+    let raw = match spanned.get_ref() {
+        Either::Plain(QueueText(QueueSize::Bytes(bytes))) if bytes.get() < u64::from(largest) => {
+            return too_small(*bytes);
+        }
+        Either::Plain(QueueText(size)) => return Ok(QueueSpec { size: *size, discipline: Discipline::DropTail }),
+        Either::Table(table) => table,
+    };
     let size = match (raw.packets, raw.bytes, raw.bdp, raw.time) {
         (Some(packets), None, None, None) => QueueSize::Packets(packets.0),
-        (None, Some(bytes), None, None) if bytes.0.get() < u64::from(largest) => {
-            let message = format!("a queue of {} never takes a packet of {largest} bytes", bytes.0);
-            return problem(span, message);
-        }
+        (None, Some(bytes), None, None) if bytes.0.get() < u64::from(largest) => return too_small(bytes.0),
         (None, Some(bytes), None, None) => QueueSize::Bytes(bytes.0),
         (None, None, Some(multiple), None) if multiple > 0.0 && multiple <= 1_000.0 => {
             QueueSize::Bdp { multiple, at_least: raw.at_least.map_or(1, |count| count.0) }
@@ -357,7 +362,7 @@ fn reorder(spanned: &Spanned<raw::Reorder>, delay: Micros) -> Result<ReorderSpec
 fn host(raw: raw::Host) -> HostSpec {
     HostSpec {
         imitates: raw.imitates,
-        settings: raw.settings,
+        settings: raw.settings.into_iter().map(|(name, value)| (name, value.0)).collect(),
         application: ApplicationSpec {
             rcvbuf: raw.application.rcvbuf.map(|size| size.0),
             sndbuf: raw.application.sndbuf.map(|size| size.0),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::values::{Count, Either, Probability, RateAboveZero, Size, Span};
+use super::values::{Count, Either, Probability, QueueText, RateAboveZero, Setting, Size, Span};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -199,9 +199,11 @@ pub(super) struct Police {
     pub(super) burst: Size,
 }
 
+pub(super) type Queue = Either<QueueText, QueueTable>;
+
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Queue {
+pub(super) struct QueueTable {
     pub(super) packets: Option<Count<1, 10_000_000>>,
     pub(super) bytes: Option<Size>,
     pub(super) bdp: Option<f64>,
@@ -283,7 +285,7 @@ pub(super) enum Oversize {
 pub(super) struct Host {
     pub(super) imitates: Option<String>,
     #[serde(default)]
-    pub(super) settings: BTreeMap<String, String>,
+    pub(super) settings: BTreeMap<String, Setting>,
     #[serde(default)]
     pub(super) application: Application,
 }

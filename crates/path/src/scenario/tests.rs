@@ -3,7 +3,9 @@
 use fullpipe_units::{Bytes, Micros, window_limited_rate};
 
 use super::*;
-use crate::{Headers, HopSpec, IpVersions, LossSpec, Machine, PolicerSpec, QueueLimit, ReorderBy, Segment, Spread};
+use crate::{
+    Headers, HopSpec, IpVersions, LossSpec, Machine, PolicerSpec, QueueLimit, QueueSize, ReorderBy, Segment, Spread,
+};
 
 const V4: Headers = Headers { ipv6: false, timestamps: true };
 
@@ -234,6 +236,18 @@ fn minimal(hop: &str) -> String {
 }
 
 #[test]
+fn what_is_short_on_the_command_line_is_so_in_a_file() {
+    let text = minimal("rate = \"8M\"\nqueue = \"20ms\"\nloss = \"0.5%\"\nba = { queue = \"100p\", loss = 0 }")
+        .replace("[test]", "[a.settings]\n\"net.ipv4.tcp_sack\" = 0\n[test]");
+    let scenario = Scenario::parse(&text, "short").unwrap();
+    let hop = &scenario.path.hops[0];
+    let [ab, ba] = [&hop.ab, &hop.ba].map(|leg| (leg.queue.size, leg.loss));
+    assert_eq!(ab, (QueueSize::Time(Micros::from_millis(20)), Some(LossSpec::Bernoulli(0.005))));
+    assert_eq!(ba, (QueueSize::Packets(100), Some(LossSpec::Bernoulli(0.0))));
+    assert_eq!(scenario.host(Side::A).settings["net.ipv4.tcp_sack"], "0");
+}
+
+#[test]
 fn impossible_scenarios_are_refused_with_place_field_and_what_is_allowed() {
     let edit = |from: &str, to: &str| minimal("rate = \"1M\"").replace(from, to);
     let cases = [
@@ -253,12 +267,17 @@ fn impossible_scenarios_are_refused_with_place_field_and_what_is_allowed() {
         ("queue smaller than a packet", minimal("rate = \"1M\"\nqueue = { bytes = 1000 }")),
         ("queue measured twice", minimal("rate = \"1M\"\nqueue = { packets = 5, bytes = \"64k\" }")),
         ("queue of zero products", minimal("rate = \"1M\"\nqueue = { bdp = 0.0 }")),
+        ("queue as a word", minimal("rate = \"1M\"\nqueue = \"long\"")),
+        ("queue as a number", minimal("rate = \"1M\"\nqueue = 100")),
+        ("queue of few bytes as a text", minimal("rate = \"1M\"\nqueue = \"1000\"")),
+        ("a text for a table", minimal("rate = \"1M\"\npolice = \"1M\"")),
         ("queue without a rate", minimal("queue = { packets = 5 }")),
         ("unknown field of a queue", minimal("rate = \"1M\"\nqueue = { packet = 5 }")),
         ("upside-down red", minimal("rate = \"1M\"\nqueue = { packets = 50, red = { min = 0.5, max = 0.2 } }")),
         ("codel without time", minimal("rate = \"1M\"\nqueue = { packets = 50, codel = { target = \"200ms\" } }")),
         ("loss above one", minimal("loss = 1.5")),
-        ("loss as text", minimal("loss = \"1%\"")),
+        ("loss as a word", minimal("loss = \"some\"")),
+        ("loss of more than all", minimal("loss = \"150%\"")),
         ("burst loss above one", minimal("loss = { p = 0.1, r = 7 }")),
         ("endless burst", minimal("loss = { p = 0.1, r = 0 }")),
         ("unknown field of loss", minimal("loss = { p = 0.1, r = 0.1, h = 0.3 }")),
@@ -282,7 +301,7 @@ fn impossible_scenarios_are_refused_with_place_field_and_what_is_allowed() {
         ("no hops", edit("[[path.hops]]\nrate = \"1M\"", "hops = []")),
         ("host twice", edit("[test]", "[a]\n[a]\n[test]")),
         ("third host", edit("[test]", "[c]\n[test]")),
-        ("setting as a number", edit("[test]", "[a.settings]\n\"net.ipv4.tcp_sack\" = 0\n[test]")),
+        ("setting as a list", edit("[test]", "[a.settings]\n\"net.ipv4.tcp_rmem\" = [4096, 131072]\n[test]")),
         ("no time to test", edit("seconds = 1", "seconds = 0")),
         ("unknown direction", edit("a->b", "a->c")),
         ("unknown limiter", edit("\"path\"", "\"window\"")),

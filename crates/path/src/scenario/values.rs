@@ -8,6 +8,8 @@ use serde::{
     de::{Error, MapAccess, Unexpected, Visitor, value::MapAccessDeserializer},
 };
 
+use crate::QueueSize;
+
 /// A quoted text with its unit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Unit<T>(pub(super) T);
@@ -88,17 +90,87 @@ impl<'de> Deserialize<'de> for Size {
     }
 }
 
-/// A probability or fraction, 0 to 1.
+/// A probability or fraction, 0 to 1; as a text also in percent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Probability(pub(super) f64);
 
 impl<'de> Deserialize<'de> for Probability {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let value = f64::deserialize(deserializer)?;
+        struct Reader;
+        impl Visitor<'_> for Reader {
+            type Value = f64;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number from 0 to 1, or a text such as \"0.1%\"")
+            }
+
+            fn visit_f64<E: Error>(self, value: f64) -> Result<f64, E> {
+                Ok(value)
+            }
+
+            fn visit_i64<E: Error>(self, value: i64) -> Result<f64, E> {
+                Ok(value as f64)
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<f64, E> {
+                let (number, divisor) = text.strip_suffix('%').map_or((text, 1.0), |percent| (percent, 100.0));
+                let value: f64 = number.trim().parse().map_err(|_| E::invalid_value(Unexpected::Str(text), &self))?;
+                Ok(value / divisor)
+            }
+        }
+        let value = deserializer.deserialize_any(Reader)?;
         if !(0.0..=1.0).contains(&value) {
             return Err(Error::custom(format_args!("{value} is not a probability or fraction; give one from 0 to 1")));
         }
         Ok(Self(value))
+    }
+}
+
+/// The size of a queue as a text: `1bdp`, `100p`, `64k`, `20ms`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct QueueText(pub(super) QueueSize);
+
+impl<'de> Deserialize<'de> for QueueText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+        impl Visitor<'_> for Reader {
+            type Value = QueueSize;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(QueueText::EXPECTED)
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<QueueSize, E> {
+                text.parse().map_err(|e| E::custom(format_args!("`{text}` is not possible: {e}")))
+            }
+        }
+        deserializer.deserialize_any(Reader).map(Self)
+    }
+}
+
+/// The value of a setting: a text, or a whole number.
+#[derive(Clone, Debug)]
+pub(super) struct Setting(pub(super) String);
+
+impl<'de> Deserialize<'de> for Setting {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+        impl Visitor<'_> for Reader {
+            type Value = String;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a text or a whole number")
+            }
+
+            fn visit_i64<E: Error>(self, value: i64) -> Result<String, E> {
+                Ok(value.to_string())
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<String, E> {
+                Ok(text.to_owned())
+            }
+        }
+        deserializer.deserialize_any(Reader).map(Self)
     }
 }
 
@@ -114,6 +186,24 @@ impl<'de, const MIN: u32, const MAX: u32> Deserialize<'de> for Count<MIN, MAX> {
     }
 }
 
+/// What is written plainly where no table is needed.
+pub(super) trait Plain {
+    /// What may stand there, a table among it.
+    const EXPECTED: &str;
+}
+
+impl Plain for Probability {
+    const EXPECTED: &str = "a number from 0 to 1, a text such as \"0.1%\", or a table";
+}
+
+impl Plain for QueueText {
+    const EXPECTED: &str = "a text such as \"1bdp\", \"100p\", \"64k\" or \"20ms\", or a table";
+}
+
+impl Plain for u32 {
+    const EXPECTED: &str = "a number or a table";
+}
+
 /// A plain value for the usual case, a table for the rest.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Either<P, M> {
@@ -121,14 +211,14 @@ pub(super) enum Either<P, M> {
     Table(M),
 }
 
-impl<'de, P: Deserialize<'de>, M: Deserialize<'de>> Deserialize<'de> for Either<P, M> {
+impl<'de, P: Plain + Deserialize<'de>, M: Deserialize<'de>> Deserialize<'de> for Either<P, M> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Reader<P, M>(PhantomData<(P, M)>);
-        impl<'de, P: Deserialize<'de>, M: Deserialize<'de>> Visitor<'de> for Reader<P, M> {
+        impl<'de, P: Plain + Deserialize<'de>, M: Deserialize<'de>> Visitor<'de> for Reader<P, M> {
             type Value = Either<P, M>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a number or a table")
+                f.write_str(P::EXPECTED)
             }
 
             fn visit_i64<E: Error>(self, value: i64) -> Result<Self::Value, E> {
@@ -137,6 +227,10 @@ impl<'de, P: Deserialize<'de>, M: Deserialize<'de>> Deserialize<'de> for Either<
 
             fn visit_f64<E: Error>(self, value: f64) -> Result<Self::Value, E> {
                 P::deserialize(serde::de::value::F64Deserializer::new(value)).map(Either::Plain)
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+                P::deserialize(serde::de::value::StrDeserializer::new(text)).map(Either::Plain)
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
