@@ -98,7 +98,9 @@ impl<'a> Case<'a> {
         let at_a_window = |holding: &Holding| !matches!(holding, Holding::Network | Holding::ClosedWindow);
         let held = self.timeline.intervals.iter().zip(&holdings);
         let held: Vec<&Interval> = held.filter(|(_, holding)| at_a_window(holding)).map(|(i, _)| i).collect();
-        let stands = |held: &[&Interval]| !is_short && self.path.has_standing_queue(held);
+        // ... but a deep queue is not: the path carried more at another time.
+        let stands =
+            |held: &[&Interval]| self.path.has_standing_queue(held) && (!is_short || self.path.has_deep_queue(held));
         let window = Suspect::Window { standing: stands(&held) };
         let is_supplied = |holding: &Holding| matches!(holding, Holding::SendBuffer | Holding::Supply { .. });
         let supplied = self.timeline.intervals.iter().zip(&holdings).filter(|(_, holding)| is_supplied(holding));

@@ -373,6 +373,12 @@ pub(crate) fn acked_at_once(timeline: &Timeline) -> Option<f64> {
     (prompts > 0.0).then(|| acked / prompts)
 }
 
+/// Whether the receiver acknowledges about as often as it should, each second full segment (RFC 5681, section 4.2): it does so when
+/// they come.
+pub(crate) fn acks_in_pairs(timeline: &Timeline) -> bool {
+    acked_at_once(timeline).is_some_and(|bytes| bytes <= thresholds::PAIR_SEGMENTS * timeline.mss)
+}
+
 /// What it costs that the receiver asks for each piece when it has the one before.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answers {

@@ -2,7 +2,7 @@
 //! that stays where it is. What is *not* here: what a full path means for the verdict (`classify`).
 
 use crate::{
-    CongestionState, Transfer, stats, thresholds,
+    CongestionState, Transfer, packets, stats, thresholds,
     timeline::{self, Interval, Timeline},
 };
 
@@ -21,6 +21,9 @@ pub(crate) struct Path {
     pub(crate) lower_bound: bool,
     /// What the other streams of the same test carried meanwhile, in bit/s.
     pub(crate) others: f64,
+    /// Whether the receiver acknowledges every second full segment or more when it comes ([`packets::acks_in_pairs`]): what makes
+    /// round trips longer is before it.
+    acks_in_pairs: bool,
 }
 
 /// What an interval is compared for: how much queueing proves that the path is full.
@@ -47,11 +50,16 @@ impl Path {
             known: known.map(|path| path.rate_bps.bps() as f64),
             lower_bound: known.is_some_and(|path| path.lower_bound),
             others,
+            acks_in_pairs: packets::acks_in_pairs(timeline),
         }
     }
 
     /// Whether the path was full in `interval`.
     pub(crate) fn is_full(&self, interval: &Interval, suspect: Suspect) -> bool {
+        let may_be_full = !matches!(suspect, Suspect::Window { standing: false });
+        if may_be_full && self.is_queued_deeply(interval) {
+            return true;
+        }
         if let Some(known) = self.known {
             let total = interval.rate + self.others;
             if total >= thresholds::PATH_FULL * known {
@@ -63,6 +71,13 @@ impl Path {
             }
         }
         self.is_queueing(interval, suspect)
+    }
+
+    /// Whether so much waits in `interval` that the link is busy, whatever its rate was before and after or when it was measured: that of a
+    /// radio link changes.
+    fn is_queued_deeply(&self, interval: &Interval) -> bool {
+        interval.rtt().is_some_and(|rtt| self.is_deep(rtt, interval.in_flight().unwrap_or(interval.rate * rtt / 8e6)))
+            && (self.acks_in_pairs || interval.dry.is_none_or(|dry| dry < thresholds::DEEP_DRY))
     }
 
     /// Whether the round trip shows a queue in `interval` while the rate is near its plateau.
@@ -90,6 +105,18 @@ impl Path {
     /// one lengthen the round trip without any queue.
     pub(crate) fn is_inflated(&self, rtt: f64, in_flight: f64, factor: f64) -> bool {
         self.base_rtt.is_some_and(|base| rtt >= (factor + self.allowance(in_flight)) * base)
+    }
+
+    /// Whether `rtt` shows more to wait than a window that leaves the link idle can make wait, with `in_flight` bytes under way.
+    fn is_deep(&self, rtt: f64, in_flight: f64) -> bool {
+        self.is_inflated(rtt, in_flight, thresholds::DEEP_QUEUE)
+            && self.base_rtt.is_some_and(|base| rtt - base >= thresholds::DEEP_QUEUE_US)
+    }
+
+    /// Whether it typically did through `held`.
+    pub(crate) fn has_deep_queue(&self, held: &[&Interval]) -> bool {
+        let typical = timeline::median(held, Interval::rtt).zip(timeline::median(held, Interval::in_flight));
+        typical.is_some_and(|(rtt, in_flight)| self.is_deep(rtt, in_flight))
     }
 
     /// The part of a round trip by which full-size segments lengthen it without any queue.

@@ -223,7 +223,7 @@ fn no_queue(case: &Case<'_>, ruling: &Ruling<'_>) -> Option<String> {
             percent(idle)
         ));
     }
-    let (rtt, base) = ruling.rtt.zip(case.path.base_rtt)?;
+    let (rtt, base) = ruling.rtt.zip(case.path.base_rtt).filter(|_| !case.path.has_deep_queue(&ruling.intervals))?;
     let (rtt, base) = (micros(rtt), micros(base));
     Some(format!("the round trip took {rtt}, its minimum was {base}: no queue at a full link"))
 }

@@ -138,6 +138,13 @@ fn alternatives(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<Alternative> {
         );
         return vec![Alternative { limiter: Limiter::Application, decided_by }];
     }
+    if is_link_unseen(case, ruling) {
+        let decided_by = format!(
+            "a capture beside {sender}, or TCP timestamps: without either no round trip shows whether a queue stands before a \
+             link whose rate changes"
+        );
+        return vec![Alternative { limiter: Limiter::Path, decided_by }];
+    }
     let limiter = match (ruling.limiter, ruling.detail) {
         _ if !from_packets => return Vec::new(),
         (Limiter::SendBuffer, _) if sign == Some(Sign::Unclear) => Limiter::Application,
@@ -155,6 +162,21 @@ fn alternatives(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<Alternative> {
     let decided_by =
         format!("`ss -tim` on {sender} while it runs: `sndbuf_limited` counts the time that a full buffer held it");
     vec![Alternative { limiter, decided_by }]
+}
+
+/// Beside the receiver and without timestamps no round trip shows a queue. A radio link delivers in bunches at a rate that changes, and so
+/// does an application that writes now and then: only one that keeps to a rate, a size or a time tells that it is one.
+fn is_link_unseen(case: &Case<'_>, ruling: &Ruling<'_>) -> bool {
+    let rate = |part| stats::quantile(ruling.intervals.iter().map(|i| (i.rate, i.len())), part);
+    let is_uneven = rate(0.1).zip(rate(0.9)).is_some_and(|(low, high)| low <= thresholds::UNEVEN * high);
+    (ruling.limiter, ruling.detail) == (Limiter::Application, None)
+        && case.transfer.source == Source::Capture
+        && case.timeline.intervals.iter().all(|i| i.rtt().is_none())
+        && case.transfer.write.is_none()
+        && !case.is_credited
+        && !case.is_timed
+        && !packets::is_mostly_asked(&case.timeline)
+        && is_uneven
 }
 
 /// Writes of no one size, a good part of which left soon after acknowledgements: a slow machine's writer that is woken late writes so,
@@ -356,7 +378,7 @@ fn attainable(case: &Case<'_>, ruling: &Ruling<'_>) -> Option<Rate> {
 fn confidence(case: &Case<'_>, ruling: &Ruling<'_>) -> Confidence {
     let one_end = case.transfer.source == Source::LiveOneEnd || case.transfer.receiver_samples.is_empty();
     let clear = ruling.share >= thresholds::CLEAR_SHARE;
-    let most = if !clear {
+    let most = if !clear || is_link_unseen(case, ruling) {
         Confidence::Low
     } else if one_end {
         Confidence::Medium

@@ -172,7 +172,7 @@ pub(crate) fn is_read_late(timeline: &Timeline, offer: &Offer, losses: &Losses, 
     let took_us = flight / acked.max(1.0);
     let is_late = base.is_some_and(|base| took_us >= factor * base && took_us - base >= late_us);
     let is_large = offer.largest >= thresholds::LEAST_CEILING * timeline.mss;
-    let is_empty = dry.map_or(is_whole, |dry| dry >= thresholds::DRY * time);
+    let is_empty = dry.map_or(is_whole, |dry| dry >= thresholds::DRY * time) && !packets::acks_in_pairs(timeline);
     time >= thresholds::CLEAR_SHARE * timeline.span_us
         && is_late
         && is_large

@@ -2,9 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use fullpipe_diagnose::Limiter;
+use fullpipe_capture::{Keep, Reader, Tracker};
+use fullpipe_diagnose::{Confidence, Diagnosis, Limiter};
 use fullpipe_path::{IpVersions, QueueSize, RateTrace};
-use fullpipe_sim::{HostSpec, Spec, knob, run};
+use fullpipe_sim::{Capture, HostSpec, Outcome, Spec, knob, run};
 use fullpipe_units::{Bytes, Micros, Rate};
 
 /// Linux over one link for five seconds, the first of which is left out.
@@ -134,4 +135,68 @@ fn a_thousand_connections_move_their_payload() {
     let all = Bytes::new(outcome.others.iter().map(|bytes| bytes.get()).sum());
     assert!(all.get() > 15_000_000, "{all}");
     assert_eq!(outcome.others.len(), 999);
+}
+
+/// A radio link as cellular modems see it: packets of 1,504 B in bunches with pauses between them, at a mean that goes up and down from
+/// second to second (Mbit/s), again and again.
+fn radio(mbps: &[u64]) -> RateTrace {
+    let mut random = fullpipe_path::Random::new(7);
+    let (mut text, mut owed) = (String::new(), 0.0);
+    let mut ms = 0;
+    for rate in mbps {
+        let end = ms + 1_000;
+        while ms < end {
+            let pause = 1 + (random.unit() * 24.0) as u64;
+            ms = (ms + pause).min(end);
+            owed += pause as f64 * *rate as f64 * 1e3 / (1_504.0 * 8.0);
+            (0..owed as u64).for_each(|_| text += &format!("{ms}\n"));
+            owed = owed.fract();
+        }
+    }
+    text.parse().unwrap()
+}
+
+/// What the live view, the sender's and the receiver's capture are judged.
+fn verdicts(outcome: &Outcome) -> [Diagnosis; 3] {
+    let of_capture = |capture: &Option<Capture>| {
+        let file = capture.as_ref().unwrap().to_pcap();
+        let mut tracker = Tracker::new(1, Keep::default());
+        let mut reader = Reader::new();
+        let used = reader.read(&file, &mut tracker).unwrap();
+        reader.finish(&file[used..], &mut tracker).unwrap();
+        tracker.finish().connections.get(0).unwrap().main_side().verdict.as_ref().unwrap().diagnosis.clone()
+    };
+    [outcome.diagnosis(), of_capture(&outcome.capture), of_capture(&outcome.receiver_capture)]
+}
+
+#[test]
+fn a_radio_link_with_a_deep_queue_is_full_however_its_rate_changes() {
+    let rates = [8, 3, 1, 2, 9, 4, 1, 1, 6, 2];
+    for (window, timestamps, limiter) in [
+        // Holds the path at any of these rates many times over, and stands before the link.
+        ("500k", "on", Limiter::Path),
+        ("500k", "off", Limiter::Path),
+        // Less than the path holds at any of them.
+        ("5k", "on", Limiter::ReceiveWindow),
+    ] {
+        let mut spec = linux(10, 50);
+        let trace = radio(&rates);
+        let hop = &mut spec.path.hops[0].ab;
+        (hop.rate, hop.trace) = (Some(trace.mean()), Some(trace));
+        hop.queue.size = QueueSize::Packets(1_000);
+        set(&mut spec, &[("receiver.window", window), ("receiver.timestamps", timestamps)]);
+        (spec.time, spec.capture) = (Micros::from_secs(20), true);
+        let outcome = run(&spec).unwrap();
+        let truth = outcome.truth.limited(limiter);
+        assert!(truth >= 0.6, "{window}, timestamps {timestamps}: {:?}", outcome.truth.shares);
+        let [live, sender, receiver] = verdicts(&outcome);
+        assert_eq!([live.limiter, sender.limiter], [limiter; 2], "{window}, timestamps {timestamps}");
+        if timestamps == "on" {
+            assert_eq!(receiver.limiter, limiter, "{window}");
+        } else {
+            // No round trip shows there: it could be the application as well, and that is said.
+            assert_eq!((receiver.limiter, receiver.or[0].limiter), (Limiter::Application, limiter));
+            assert_eq!(receiver.confidence, Confidence::Low);
+        }
+    }
 }
