@@ -157,7 +157,7 @@ impl Events<'_> {
         } else if let Some(packet) = self.arrivals.take() {
             flow.hand_over(at, self.host, packet, wires);
         }
-        // Neither host's device takes time: these go from event to event.
+        // Hosts whose devices take time go from event to event.
         flow.next_of_free(self.host)
     }
 }
