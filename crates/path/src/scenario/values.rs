@@ -60,29 +60,70 @@ impl<'de> Deserialize<'de> for Span {
     }
 }
 
+/// A value that is no table and no list. All that can be written in several forms is read as this one type, because what reads a type is
+/// 10 KB of program.
+enum Scalar {
+    Whole(i64),
+    Number(f64),
+    Text(String),
+}
+
+impl Scalar {
+    fn read<'de, D: Deserializer<'de>>(deserializer: D, expected: &'static str) -> Result<Self, D::Error> {
+        struct Reader(&'static str);
+        impl Visitor<'_> for Reader {
+            type Value = Scalar;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.0)
+            }
+
+            fn visit_i64<E: Error>(self, value: i64) -> Result<Scalar, E> {
+                Ok(Scalar::Whole(value))
+            }
+
+            fn visit_f64<E: Error>(self, value: f64) -> Result<Scalar, E> {
+                Ok(Scalar::Number(value))
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Scalar, E> {
+                Ok(Scalar::Text(text.to_owned()))
+            }
+        }
+        deserializer.deserialize_any(Reader(expected))
+    }
+
+    /// Why it can't be used.
+    fn refused<E: Error>(&self, expected: &'static str) -> E {
+        match self {
+            Self::Whole(value) => E::invalid_type(Unexpected::Signed(*value), &expected),
+            Self::Number(value) => E::invalid_type(Unexpected::Float(*value), &expected),
+            Self::Text(text) => E::invalid_value(Unexpected::Str(text), &expected),
+        }
+    }
+
+    /// A text such as `0.1%` or `0.001`.
+    fn fraction(&self) -> Option<f64> {
+        let Self::Text(text) = self else { return None };
+        let (number, divisor) = text.strip_suffix('%').map_or((&**text, 1.0), |percent| (percent, 100.0));
+        number.trim().parse::<f64>().ok().map(|value| value / divisor)
+    }
+}
+
 /// A size above zero: a text with a unit, or a whole number of bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Size(pub(super) Bytes);
 
 impl<'de> Deserialize<'de> for Size {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reader;
-        impl Visitor<'_> for Reader {
-            type Value = Bytes;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a size such as 17520, \"64k\" or \"1.5MB\"")
+        const EXPECTED: &str = "a size such as 17520, \"64k\" or \"1.5MB\"";
+        let bytes = match Scalar::read(deserializer, EXPECTED)? {
+            Scalar::Text(text) => {
+                text.parse().map_err(|e| Error::custom(format_args!("`{text}` is not possible: {e}")))?
             }
-
-            fn visit_i64<E: Error>(self, bytes: i64) -> Result<Bytes, E> {
-                u64::try_from(bytes).map(Bytes::new).map_err(|_| E::invalid_value(Unexpected::Signed(bytes), &self))
-            }
-
-            fn visit_str<E: Error>(self, text: &str) -> Result<Bytes, E> {
-                text.parse().map_err(|e| E::custom(format_args!("`{text}` is not possible: {e}")))
-            }
-        }
-        let bytes = deserializer.deserialize_any(Reader)?;
+            Scalar::Whole(bytes) if bytes >= 0 => Bytes::new(bytes as u64),
+            other => return Err(other.refused(EXPECTED)),
+        };
         if bytes == Bytes::ZERO {
             return Err(Error::custom("a size of zero holds nothing; give one above zero"));
         }
@@ -96,29 +137,12 @@ pub(super) struct Probability(pub(super) f64);
 
 impl<'de> Deserialize<'de> for Probability {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reader;
-        impl Visitor<'_> for Reader {
-            type Value = f64;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a number from 0 to 1, or a text such as \"0.1%\"")
-            }
-
-            fn visit_f64<E: Error>(self, value: f64) -> Result<f64, E> {
-                Ok(value)
-            }
-
-            fn visit_i64<E: Error>(self, value: i64) -> Result<f64, E> {
-                Ok(value as f64)
-            }
-
-            fn visit_str<E: Error>(self, text: &str) -> Result<f64, E> {
-                let (number, divisor) = text.strip_suffix('%').map_or((text, 1.0), |percent| (percent, 100.0));
-                let value: f64 = number.trim().parse().map_err(|_| E::invalid_value(Unexpected::Str(text), &self))?;
-                Ok(value / divisor)
-            }
-        }
-        let value = deserializer.deserialize_any(Reader)?;
+        const EXPECTED: &str = "a number from 0 to 1, or a text such as \"0.1%\"";
+        let value = match Scalar::read(deserializer, EXPECTED)? {
+            Scalar::Number(value) => value,
+            Scalar::Whole(value) => value as f64,
+            text @ Scalar::Text(_) => text.fraction().ok_or_else(|| text.refused(EXPECTED))?,
+        };
         if !(0.0..=1.0).contains(&value) {
             return Err(Error::custom(format_args!("{value} is not a probability or fraction; give one from 0 to 1")));
         }
@@ -132,19 +156,12 @@ pub(super) struct QueueText(pub(super) QueueSize);
 
 impl<'de> Deserialize<'de> for QueueText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reader;
-        impl Visitor<'_> for Reader {
-            type Value = QueueSize;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(QueueText::EXPECTED)
+        match Scalar::read(deserializer, Self::EXPECTED)? {
+            Scalar::Text(text) => {
+                text.parse().map(Self).map_err(|e| Error::custom(format_args!("`{text}` is not possible: {e}")))
             }
-
-            fn visit_str<E: Error>(self, text: &str) -> Result<QueueSize, E> {
-                text.parse().map_err(|e| E::custom(format_args!("`{text}` is not possible: {e}")))
-            }
+            other => Err(other.refused(Self::EXPECTED)),
         }
-        deserializer.deserialize_any(Reader).map(Self)
     }
 }
 
@@ -154,23 +171,12 @@ pub(super) struct Setting(pub(super) String);
 
 impl<'de> Deserialize<'de> for Setting {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reader;
-        impl Visitor<'_> for Reader {
-            type Value = String;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a text or a whole number")
-            }
-
-            fn visit_i64<E: Error>(self, value: i64) -> Result<String, E> {
-                Ok(value.to_string())
-            }
-
-            fn visit_str<E: Error>(self, text: &str) -> Result<String, E> {
-                Ok(text.to_owned())
-            }
+        const EXPECTED: &str = "a text or a whole number";
+        match Scalar::read(deserializer, EXPECTED)? {
+            Scalar::Text(text) => Ok(Self(text)),
+            Scalar::Whole(value) => Ok(Self(value.to_string())),
+            other @ Scalar::Number(_) => Err(other.refused(EXPECTED)),
         }
-        deserializer.deserialize_any(Reader).map(Self)
     }
 }
 
