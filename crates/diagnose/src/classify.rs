@@ -74,7 +74,7 @@ impl<'a> Case<'a> {
             is_one_write: packets::is_one_write_each_trip(transfer, &timeline),
             is_unprompted: packets::is_unprompted(&timeline),
             is_emptied: packets::is_emptied(&timeline),
-            is_read_late: windows::is_read_late(&timeline, &offer, &losses, path.base_rtt),
+            is_read_late: windows::is_read_late(&timeline, &offer, &losses, &path),
             path,
             losses,
             offer,
@@ -98,7 +98,7 @@ impl<'a> Case<'a> {
         let at_a_window = |holding: &Holding| !matches!(holding, Holding::Network | Holding::ClosedWindow);
         let held = self.timeline.intervals.iter().zip(&holdings);
         let held: Vec<&Interval> = held.filter(|(_, holding)| at_a_window(holding)).map(|(i, _)| i).collect();
-        // ... but a deep queue is not: the path carried more at another time.
+        // A deep queue can't be: the path carried more at another time.
         let stands =
             |held: &[&Interval]| self.path.has_standing_queue(held) && (!is_short || self.path.has_deep_queue(held));
         let window = Suspect::Window { standing: stands(&held) };

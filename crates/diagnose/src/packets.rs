@@ -373,8 +373,7 @@ pub(crate) fn acked_at_once(timeline: &Timeline) -> Option<f64> {
     (prompts > 0.0).then(|| acked / prompts)
 }
 
-/// Whether the receiver acknowledges about as often as it should, each second full segment (RFC 5681, section 4.2): it does so when
-/// they come.
+/// Whether the receiver acknowledges at least about every second full segment (RFC 5681, section 4.2), on arrival.
 pub(crate) fn acks_in_pairs(timeline: &Timeline) -> bool {
     acked_at_once(timeline).is_some_and(|bytes| bytes <= thresholds::PAIR_SEGMENTS * timeline.mss)
 }

@@ -21,9 +21,9 @@ pub(crate) struct Path {
     pub(crate) lower_bound: bool,
     /// What the other streams of the same test carried meanwhile, in bit/s.
     pub(crate) others: f64,
-    /// Whether the receiver acknowledges every second full segment or more when it comes ([`packets::acks_in_pairs`]): what makes
-    /// round trips longer is before it.
-    acks_in_pairs: bool,
+    /// Whether the receiver acknowledges at least every second full segment on arrival ([`packets::acks_in_pairs`]), so that longer round
+    /// trips are the path's.
+    pub(crate) acks_in_pairs: bool,
 }
 
 /// What an interval is compared for: how much queueing proves that the path is full.
@@ -73,10 +73,10 @@ impl Path {
         self.is_queueing(interval, suspect)
     }
 
-    /// Whether so much waits in `interval` that the link is busy, whatever its rate was before and after or when it was measured: that of a
-    /// radio link changes.
+    /// Whether so much is queued in `interval` that the link is busy, whatever its rate was before and after, or when it was measured: a
+    /// radio link's changes.
     fn is_queued_deeply(&self, interval: &Interval) -> bool {
-        interval.rtt().is_some_and(|rtt| self.is_deep(rtt, interval.in_flight().unwrap_or(interval.rate * rtt / 8e6)))
+        interval.rtt().is_some_and(|rtt| self.is_deep(rtt, interval.in_flight_over(rtt)))
             && (self.acks_in_pairs || interval.dry.is_none_or(|dry| dry < thresholds::DEEP_DRY))
     }
 
@@ -91,7 +91,7 @@ impl Path {
         if is_dry(interval) {
             return false;
         }
-        let in_flight = interval.in_flight().unwrap_or(interval.rate * rtt / 8e6);
+        let in_flight = interval.in_flight_over(rtt);
         // A long queue at a low rate is a bottleneck that others share; a short one may be left over from a burst.
         let long = matches!(suspect, Suspect::Congestion) && self.is_inflated(rtt, in_flight, thresholds::QUEUE_FACTOR);
         self.is_inflated(rtt, in_flight, factor)
@@ -107,13 +107,13 @@ impl Path {
         self.base_rtt.is_some_and(|base| rtt >= (factor + self.allowance(in_flight)) * base)
     }
 
-    /// Whether `rtt` shows more to wait than a window that leaves the link idle can make wait, with `in_flight` bytes under way.
+    /// Whether `rtt` shows a longer queue than a window that leaves the link idle can build, with `in_flight` bytes under way.
     fn is_deep(&self, rtt: f64, in_flight: f64) -> bool {
         self.is_inflated(rtt, in_flight, thresholds::DEEP_QUEUE)
             && self.base_rtt.is_some_and(|base| rtt - base >= thresholds::DEEP_QUEUE_US)
     }
 
-    /// Whether it typically did through `held`.
+    /// Whether the typical round trip of `held` does.
     pub(crate) fn has_deep_queue(&self, held: &[&Interval]) -> bool {
         let typical = timeline::median(held, Interval::rtt).zip(timeline::median(held, Interval::in_flight));
         typical.is_some_and(|(rtt, in_flight)| self.is_deep(rtt, in_flight))

@@ -135,17 +135,17 @@ pub(crate) const QUEUE_FACTOR_CONGESTION: f64 = 1.10;
 /// is all that tells that the path is full.
 pub(crate) const QUEUE_FACTOR_WINDOW: f64 = 1.05;
 
-/// A window or a buffer that leaves a link idle holds less than the path, and what it lets go at once queues for less than the empty
-/// round trip: from twice that on, the link was busy, whatever its rate was before and after, and though a radio link pauses ...
+/// A window or a buffer that leaves a link idle is smaller than the bandwidth-delay product, and a burst of that size queues for less than
+/// the empty round trip. From twice the empty round trip on the link is busy, even where its rate changes and it pauses (radio links) ...
 pub(crate) const DEEP_QUEUE: f64 = 2.0;
 
-/// ... where it is more than hosts take to be scheduled ...
+/// ... where the difference is more than scheduling delay on a host, in microseconds ...
 pub(crate) const DEEP_QUEUE_US: f64 = 20_000.0;
 
-/// ... and does not come from a receiver that acknowledges late, when all that it was sent has long arrived.
+/// ... and where the receiver doesn't acknowledge late: the link has then delivered everything, and is idle for this part of the time.
 pub(crate) const DEEP_DRY: f64 = 0.5;
 
-/// A rate whose lowest tenth is so small a part of its highest changes: a link's, where no round trip was seen, or an application's.
+/// The rate is uneven where its first decile is at most this part of its last.
 pub(crate) const UNEVEN: f64 = 0.5;
 
 /// By Little's law what is in flight is the rate times the time under way. At least this part of the queue that round trips show
@@ -516,7 +516,7 @@ pub(crate) const READ_AT_ONCE: f64 = 0.25;
 /// segments do so at rates at which the whole window takes less time.
 pub(crate) const READ_LATE_WHOLE: (f64, f64) = (1.05, 3_000.0);
 
-/// One that acknowledges so many full segments at once, or fewer, does.
+/// A receiver that acknowledges so many full segments at once, or fewer, does so on arrival.
 pub(crate) const PAIR_SEGMENTS: f64 = 2.5;
 
 /// A sender with nothing in flight for this part of the time has an application that writes no more meanwhile.

@@ -48,6 +48,11 @@ impl Interval {
         self.at.in_flight.map(|b| b.get() as f64)
     }
 
+    /// What is in flight; by Little's law where it was not seen, over a round trip of `rtt` microseconds.
+    pub(crate) fn in_flight_over(&self, rtt: f64) -> f64 {
+        self.in_flight().unwrap_or(self.rate * rtt / 8e6)
+    }
+
     pub(crate) fn offered(&self) -> Option<f64> {
         self.at.offered_window.map(|b| b.get() as f64)
     }

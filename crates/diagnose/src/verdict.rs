@@ -108,24 +108,25 @@ fn rule(case: &Case<'_>, labels: &[Label]) -> Diagnosis {
         return sentences::insufficient(transfer, shares, reason);
     }
     let shares = renamed(shares, &ruling);
+    let is_link_unseen = is_link_unseen(case, &ruling);
     let diagnosis = Diagnosis {
         limiter: ruling.limiter,
         detail: ruling.detail,
         share: ruling.share.min(shares.get(&ruling.limiter).copied().unwrap_or(0.0)),
         attainable_bps: attainable(case, &ruling),
-        confidence: confidence(case, &ruling),
+        confidence: confidence(case, &ruling, is_link_unseen),
         evidence: sentences::evidence(case, &ruling),
         blind: sentences::blind(transfer),
         action: sentences::action(case, &ruling),
-        or: alternatives(case, &ruling),
+        or: alternatives(case, &ruling, is_link_unseen),
         shares,
     };
     guard::checked(case, &ruling, diagnosis)
 }
 
 /// What looks the same in packets: a writer that waits for its buffer and answers acknowledgements late, and one that has
-/// no more to write.
-fn alternatives(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<Alternative> {
+/// no more to write; and a link whose rate changes.
+fn alternatives(case: &Case<'_>, ruling: &Ruling<'_>, is_link_unseen: bool) -> Vec<Alternative> {
     let (sender, from_packets) = (sentences::sender(case.transfer), case.transfer.source == Source::Capture);
     let pauses = Pauses::from_intervals(ruling.intervals.iter().copied());
     let sign = pauses.sign(0.0);
@@ -138,15 +139,16 @@ fn alternatives(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<Alternative> {
         );
         return vec![Alternative { limiter: Limiter::Application, decided_by }];
     }
-    if is_link_unseen(case, ruling) {
+    let mut others = Vec::new();
+    if is_link_unseen {
         let decided_by = format!(
-            "a capture beside {sender}, or TCP timestamps: without either no round trip shows whether a queue stands before a \
-             link whose rate changes"
+            "a capture on {sender}, or one of a connection with TCP timestamps: its round trips show whether there is a queue at \
+             the bottleneck, whose rate may change"
         );
-        return vec![Alternative { limiter: Limiter::Path, decided_by }];
+        others.push(Alternative { limiter: Limiter::Path, decided_by });
     }
     let limiter = match (ruling.limiter, ruling.detail) {
-        _ if !from_packets => return Vec::new(),
+        _ if !from_packets => return others,
         (Limiter::SendBuffer, _) if sign == Some(Sign::Unclear) => Limiter::Application,
         (Limiter::Application, None)
             if sign == Some(Sign::Unclear)
@@ -157,15 +159,17 @@ fn alternatives(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<Alternative> {
             Limiter::SendBuffer
         }
         (Limiter::CongestionWindow, None) => Limiter::SendBuffer,
-        _ => return Vec::new(),
+        _ => return others,
     };
     let decided_by =
         format!("`ss -tim` on {sender} while it runs: `sndbuf_limited` counts the time that a full buffer held it");
-    vec![Alternative { limiter, decided_by }]
+    others.push(Alternative { limiter, decided_by });
+    others
 }
 
-/// Beside the receiver and without timestamps no round trip shows a queue. A radio link delivers in bunches at a rate that changes, and so
-/// does an application that writes now and then: only one that keeps to a rate, a size or a time tells that it is one.
+/// Whether an application limits the transfer by all that shows, and a radio link might: a capture on the receiver without timestamps shows
+/// no round trips, and so no queue. A radio link delivers bursts at a rate that changes, as does an application that writes now and then;
+/// only one that keeps to a rate, a size or a period shows itself.
 fn is_link_unseen(case: &Case<'_>, ruling: &Ruling<'_>) -> bool {
     let rate = |part| stats::quantile(ruling.intervals.iter().map(|i| (i.rate, i.len())), part);
     let is_uneven = rate(0.1).zip(rate(0.9)).is_some_and(|(low, high)| low <= thresholds::UNEVEN * high);
@@ -375,10 +379,10 @@ fn attainable(case: &Case<'_>, ruling: &Ruling<'_>) -> Option<Rate> {
     bps.map(|bps| Rate::from_bps(bps.round() as u64))
 }
 
-fn confidence(case: &Case<'_>, ruling: &Ruling<'_>) -> Confidence {
+fn confidence(case: &Case<'_>, ruling: &Ruling<'_>, is_link_unseen: bool) -> Confidence {
     let one_end = case.transfer.source == Source::LiveOneEnd || case.transfer.receiver_samples.is_empty();
     let clear = ruling.share >= thresholds::CLEAR_SHARE;
-    let most = if !clear || is_link_unseen(case, ruling) {
+    let most = if !clear || is_link_unseen {
         Confidence::Low
     } else if one_end {
         Confidence::Medium

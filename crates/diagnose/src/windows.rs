@@ -7,7 +7,9 @@ use core::ops::Range;
 use crate::{
     Detail, End, ReceiverSample, Transfer,
     loss::Losses,
-    packets, stats, thresholds,
+    packets,
+    path::Path,
+    stats, thresholds,
     timeline::{Interval, Timeline},
 };
 
@@ -156,7 +158,7 @@ fn is_send_buffer_full(timeline: &Timeline, interval: &Interval) -> bool {
 /// path does to be acknowledged (Little's law), and no queue is why, for the path runs dry meanwhile; where only counters tell, for one
 /// acknowledgement is of a good part of the window. A receiver acknowledges every second full segment at once otherwise (RFC 5681,
 /// section 4.2).
-pub(crate) fn is_read_late(timeline: &Timeline, offer: &Offer, losses: &Losses, base: Option<f64>) -> bool {
+pub(crate) fn is_read_late(timeline: &Timeline, offer: &Offer, losses: &Losses, path: &Path) -> bool {
     let is_held = |i: &&Interval| is_window_used(i, timeline.mss_at(i));
     let (mut time, mut flight, mut acked, mut dry) = (0.0, 0.0, 0.0, None);
     for interval in timeline.intervals.iter().filter(is_held) {
@@ -170,9 +172,9 @@ pub(crate) fn is_read_late(timeline: &Timeline, offer: &Offer, losses: &Losses, 
     let (factor, late_us) =
         if is_whole { thresholds::READ_LATE_WHOLE } else { (thresholds::QUEUE_FACTOR, thresholds::READ_LATE_US) };
     let took_us = flight / acked.max(1.0);
-    let is_late = base.is_some_and(|base| took_us >= factor * base && took_us - base >= late_us);
+    let is_late = path.base_rtt.is_some_and(|base| took_us >= factor * base && took_us - base >= late_us);
     let is_large = offer.largest >= thresholds::LEAST_CEILING * timeline.mss;
-    let is_empty = dry.map_or(is_whole, |dry| dry >= thresholds::DRY * time) && !packets::acks_in_pairs(timeline);
+    let is_empty = dry.map_or(is_whole, |dry| dry >= thresholds::DRY * time) && !path.acks_in_pairs;
     time >= thresholds::CLEAR_SHARE * timeline.span_us
         && is_late
         && is_large

@@ -42,7 +42,7 @@ pub(crate) type Said = Option<(Info, Counts)>;
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct End {
-    /// Whose end it is.
+    /// The number of its connection.
     pub(crate) number: u32,
     pub(crate) socket: Option<SocketId>,
     pub(crate) device: Device,

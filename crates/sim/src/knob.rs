@@ -181,10 +181,8 @@ pub fn queue(text: &str) -> Result<QueueSize, SimError> {
 /// # Errors
 /// It is none, or not from 0 to below 1.
 pub fn fraction(key: &str, text: &str) -> Result<f64, SimError> {
-    let (number, divisor) =
-        text.trim().strip_suffix('%').map_or_else(|| (text.trim(), 1.0), |percent| (percent.trim(), 100.0));
-    let value: f64 = number.parse().map_err(|_| SimError::value(key, text, "expected a part such as 0.1% or 0.001"))?;
-    let value = value / divisor;
+    let value = fullpipe_units::fraction(text.trim())
+        .ok_or_else(|| SimError::value(key, text, "expected a part such as 0.1% or 0.001"))?;
     if (0.0..1.0).contains(&value) { Ok(value) } else { Err(SimError::value(key, text, "a part is from 0 to below 1")) }
 }
 

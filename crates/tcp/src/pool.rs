@@ -142,6 +142,7 @@ pub struct PoolState {
     /// The list of buffers that were given back: the one that was given back first is taken first, so that what is written, sent and
     /// acknowledged in order lies in order, as caches fetch it.
     free_head: BufferId,
+    /// The last one of that list, where it has any.
     free_tail: BufferId,
     /// Buffers from here on were never taken: no list needs to be made at the start.
     pub(crate) untouched: u16,

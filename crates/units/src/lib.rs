@@ -52,9 +52,26 @@ pub fn time_at_rate(bytes: Bytes, rate: Rate) -> Option<Micros> {
     (rate > Rate::ZERO).then(|| Micros::new(u64::try_from(bits.div_ceil(u128::from(rate.bps()))).unwrap_or(u64::MAX)))
 }
 
+/// A part of one: `0.1%` or `0.001`. Whether it is one at all, 0 to 1, is the caller's affair.
+///
+/// Returns `None` for a text that is no number.
+pub fn fraction(text: &str) -> Option<f64> {
+    let (number, divisor) = text.strip_suffix('%').map_or((text, 1.0), |percent| (percent, 100.0));
+    number.trim().parse::<f64>().ok().map(|value| value / divisor)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_fraction_is_a_number_or_in_percent() {
+        assert_eq!(
+            ["0.5%", "0.5 %", "0.25", "1e-3"].map(fraction),
+            [Some(0.005), Some(0.005), Some(0.25), Some(0.001)]
+        );
+        assert_eq!(["", "%", "some", "0.5%%", "0.5% "].map(fraction), [None; 5]);
+    }
 
     #[test]
     fn a_window_of_128480_bytes_takes_20_seconds_at_50_kbit() {

@@ -264,6 +264,7 @@ fn impossible_scenarios_are_refused_with_place_field_and_what_is_allowed() {
         ("delay of a day", minimal("delay = \"24h\"")),
         ("queue of nothing", minimal("rate = \"1M\"\nqueue = { packets = 0 }")),
         ("queue of no bytes", minimal("rate = \"1M\"\nqueue = { bytes = 0 }")),
+        ("queue of less than no bytes", minimal("rate = \"1M\"\nqueue = { bytes = -5 }")),
         ("queue smaller than a packet", minimal("rate = \"1M\"\nqueue = { bytes = 1000 }")),
         ("queue measured twice", minimal("rate = \"1M\"\nqueue = { packets = 5, bytes = \"64k\" }")),
         ("queue of zero products", minimal("rate = \"1M\"\nqueue = { bdp = 0.0 }")),

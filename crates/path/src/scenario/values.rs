@@ -2,7 +2,7 @@
 
 use std::{fmt, marker::PhantomData, str::FromStr};
 
-use fullpipe_units::{Bytes, Micros, Rate};
+use fullpipe_units::{Bytes, Micros, Rate, fraction};
 use serde::{
     Deserialize, Deserializer,
     de::{Error, MapAccess, Unexpected, Visitor, value::MapAccessDeserializer},
@@ -60,8 +60,7 @@ impl<'de> Deserialize<'de> for Span {
     }
 }
 
-/// A value that is no table and no list. All that can be written in several forms is read as this one type, because what reads a type is
-/// 10 KB of program.
+/// A value that is no table and no list. Values of several forms are read as this one type: the code that reads a type takes 10 KB.
 enum Scalar {
     Whole(i64),
     Number(f64),
@@ -93,20 +92,13 @@ impl Scalar {
         deserializer.deserialize_any(Reader(expected))
     }
 
-    /// Why it can't be used.
-    fn refused<E: Error>(&self, expected: &'static str) -> E {
+    /// How an error names it.
+    fn unexpected(&self) -> Unexpected<'_> {
         match self {
-            Self::Whole(value) => E::invalid_type(Unexpected::Signed(*value), &expected),
-            Self::Number(value) => E::invalid_type(Unexpected::Float(*value), &expected),
-            Self::Text(text) => E::invalid_value(Unexpected::Str(text), &expected),
+            Self::Whole(value) => Unexpected::Signed(*value),
+            Self::Number(value) => Unexpected::Float(*value),
+            Self::Text(text) => Unexpected::Str(text),
         }
-    }
-
-    /// A text such as `0.1%` or `0.001`.
-    fn fraction(&self) -> Option<f64> {
-        let Self::Text(text) = self else { return None };
-        let (number, divisor) = text.strip_suffix('%').map_or((&**text, 1.0), |percent| (percent, 100.0));
-        number.trim().parse::<f64>().ok().map(|value| value / divisor)
     }
 }
 
@@ -121,8 +113,10 @@ impl<'de> Deserialize<'de> for Size {
             Scalar::Text(text) => {
                 text.parse().map_err(|e| Error::custom(format_args!("`{text}` is not possible: {e}")))?
             }
-            Scalar::Whole(bytes) if bytes >= 0 => Bytes::new(bytes as u64),
-            other => return Err(other.refused(EXPECTED)),
+            whole @ Scalar::Whole(bytes) => {
+                Bytes::new(bytes.try_into().map_err(|_| Error::invalid_value(whole.unexpected(), &EXPECTED))?)
+            }
+            number @ Scalar::Number(_) => return Err(Error::invalid_type(number.unexpected(), &EXPECTED)),
         };
         if bytes == Bytes::ZERO {
             return Err(Error::custom("a size of zero holds nothing; give one above zero"));
@@ -141,7 +135,9 @@ impl<'de> Deserialize<'de> for Probability {
         let value = match Scalar::read(deserializer, EXPECTED)? {
             Scalar::Number(value) => value,
             Scalar::Whole(value) => value as f64,
-            text @ Scalar::Text(_) => text.fraction().ok_or_else(|| text.refused(EXPECTED))?,
+            Scalar::Text(text) => {
+                fraction(&text).ok_or_else(|| Error::invalid_value(Unexpected::Str(&text), &EXPECTED))?
+            }
         };
         if !(0.0..=1.0).contains(&value) {
             return Err(Error::custom(format_args!("{value} is not a probability or fraction; give one from 0 to 1")));
@@ -160,7 +156,7 @@ impl<'de> Deserialize<'de> for QueueText {
             Scalar::Text(text) => {
                 text.parse().map(Self).map_err(|e| Error::custom(format_args!("`{text}` is not possible: {e}")))
             }
-            other => Err(other.refused(Self::EXPECTED)),
+            other => Err(Error::invalid_type(other.unexpected(), &Self::EXPECTED)),
         }
     }
 }
@@ -175,7 +171,7 @@ impl<'de> Deserialize<'de> for Setting {
         match Scalar::read(deserializer, EXPECTED)? {
             Scalar::Text(text) => Ok(Self(text)),
             Scalar::Whole(value) => Ok(Self(value.to_string())),
-            other @ Scalar::Number(_) => Err(other.refused(EXPECTED)),
+            number @ Scalar::Number(_) => Err(Error::invalid_type(number.unexpected(), &EXPECTED)),
         }
     }
 }
