@@ -35,6 +35,9 @@ const SPARE: u16 = 72;
 /// Bytes that writes of up to 1 MiB each, which begin while a segment is being filled, take beyond the limit of a send buffer that fills segments.
 const PAST_LIMIT: u64 = 8 << 20;
 
+/// So many buffers are fetched ahead at the most: of more the first would leave the cache again.
+const MOST_TOUCHED: usize = 32;
+
 /// What a socket says of itself, where there is one.
 pub(crate) type Said = Option<(Info, Counts)>;
 
@@ -177,6 +180,14 @@ impl End {
         let at = |host, port| Endpoint::new(address(host, self.is_v6), port);
         let tuple = Tuple::new(at(host, own), at(1 - host, other));
         Known { tuple, ttl: self.stack.config().profile.ttl }
+    }
+
+    /// Fetches what so many acknowledgements need; each of them mostly gives back two buffers, and lets two segments leave.
+    #[inline]
+    pub(crate) fn touch(&mut self, acknowledgements: usize) {
+        if let Some(id) = self.socket {
+            core::hint::black_box(self.stack.touch(id, (2 * acknowledgements).min(MOST_TOUCHED) as u16));
+        }
     }
 
     /// What its socket says now.

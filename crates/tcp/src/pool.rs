@@ -365,6 +365,21 @@ impl<'a> Pool<'a> {
         &mut self.slots[usize::from(id)]
     }
 
+    /// Reads the slots of so many buffers from `id` on, and makes of them a sum that says nothing.
+    #[cfg(feature = "platforms")]
+    pub(crate) fn touch(&self, id: BufferId, buffers: u16) -> u32 {
+        let from = usize::from(id).min(self.slots.len());
+        let until = (from + usize::from(buffers)).min(self.slots.len());
+        // Two of them fill a line of the cache.
+        self.slots[from..until].iter().step_by(2).fold(0, |sum, slot| sum ^ u32::from(slot.end))
+    }
+
+    /// The same of those that are taken next, and of the one behind which others are given back.
+    #[cfg(feature = "platforms")]
+    pub(crate) fn touch_free(&self, buffers: u16) -> u32 {
+        self.touch(self.state.free_head, buffers) ^ self.touch(self.state.free_tail, 1)
+    }
+
     /// What had been delivered when the data in a buffer was last sent, where that is remembered.
     #[cfg(feature = "bbr")]
     pub(crate) fn before(&self, id: BufferId) -> Before {

@@ -319,6 +319,9 @@ impl World<'_> {
         let Rounds { timers, inbox, .. } = rounds;
         for (number, (flow, timer)) in self.flows.iter_mut().zip(&mut timers[host]).enumerate().skip(1) {
             let arrivals = inbox.of(number);
+            if host == SENDER {
+                flow.ends[SENDER].touch(arrivals.order.len());
+            }
             let mut events = Events { number: number as u32, host, arrivals, until, clock: self.now };
             while let Some(next) = events.next(*timer) {
                 *timer = events.happen(next, flow, &mut self.wires);

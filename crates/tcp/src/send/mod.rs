@@ -651,6 +651,12 @@ impl Sender {
         }
     }
 
+    /// Reads what is known of so many buffers that are acknowledged, sent and written next: see [`Stack::touch`](crate::stack::Stack::touch).
+    #[cfg(feature = "platforms")]
+    pub(crate) fn touch(&self, pool: &Pool<'_>, buffers: u16) -> u32 {
+        pool.touch(self.queue.head, buffers) ^ pool.touch(self.unsent, buffers) ^ pool.touch_free(buffers)
+    }
+
     /// Gives all buffers back.
     pub(crate) fn clear(&mut self, pool: &mut Pool<'_>) {
         self.queue.clear(pool);

@@ -61,6 +61,12 @@ impl Socket {
         self.force_small = self.tx.unsent_bytes() > 0;
     }
 
+    /// See [`Stack::touch`](crate::stack::Stack::touch).
+    #[cfg(feature = "platforms")]
+    pub(crate) fn touch(&self, pool: &Pool<'_>, buffers: u16) -> u32 {
+        self.tx.touch(pool, buffers)
+    }
+
     /// So many segments leave without waiting for more.
     #[cfg(feature = "platforms")]
     pub(crate) const fn push(&mut self, segments: u8) {

@@ -305,6 +305,15 @@ impl<S: Storage> Stack<S> {
         core.on_datagram(now, &mut parts, datagram, data)
     }
 
+    /// Reads what is known of so many packet buffers that acknowledgements of a connection give back next, and of as many that it sends and
+    /// takes next, and makes of them a sum that says nothing. Whoever goes from one connection to the next does this before a connection's
+    /// packets: its slots are then fetched all at once, where otherwise one acknowledgement after the other would wait for memory.
+    pub fn touch(&mut self, id: SocketId, buffers: u16) -> u32 {
+        let (_, mut parts) = self.parts();
+        let Some(at) = parts.entry_of(id) else { return 0 };
+        parts.table.socket(at).map_or(0, |socket| socket.touch(&parts.pool, buffers))
+    }
+
     /// Takes a plain segment of a connection, with its data; whether there is that connection. Where not,
     /// [`on_datagram`](Self::on_datagram) finds out whose it is.
     #[inline]
