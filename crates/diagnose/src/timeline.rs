@@ -79,8 +79,8 @@ pub(crate) struct Timeline {
     /// The part of the samples, early and late ones, in which all that the send buffer held was in flight and as much as it may
     /// hold or more, so that the next write had to wait.
     pub(crate) over_full: f64,
-    /// The part of the time, early and late, in which nothing was acknowledged and all that was written stayed where Linux wakes the
-    /// writer of a large send buffer next.
+    /// The part of the time, early and late, in which all that the send buffer held was in flight and as much as is left when Linux is
+    /// about to wake its writer; 0 where it falls far below that later on.
     pub(crate) at_wake_mark: f64,
 }
 
@@ -97,7 +97,7 @@ impl Timeline {
         Self {
             mss,
             over_full: over_full(early, mss).min(over_full(late, mss)),
-            at_wake_mark: at_wake_mark(early, mss).min(at_wake_mark(late, mss)),
+            at_wake_mark: if is_seldom_low(late) { at_wake_mark(early, mss).min(at_wake_mark(late, mss)) } else { 0.0 },
             base_rtt,
             // Neither may exceed the other's part: shares of what was seen never add up to more than 1.
             span_us: seen.max(transfer.duration_us.get() as f64),
@@ -185,29 +185,45 @@ pub(crate) fn median(intervals: &[&Interval], figure: impl Fn(&Interval) -> Opti
 
 /// The part of these, by time, at whose end everything written was in flight and cost as much as the buffer may hold.
 fn over_full(intervals: &[Interval], mss: f64) -> f64 {
-    part_sent(intervals, mss, |_, queued, buffer| queued >= buffer)
+    part_sent(intervals, mss, |queued, buffer| queued >= buffer)
 }
 
-/// The part of these, by time, in which nothing was acknowledged while everything written was in flight and cost two thirds of a large
-/// buffer, or the little more that the last acknowledgements left.
+/// The part of these, by time, at whose end everything written was in flight and cost two thirds of the buffer, or the little more that the
+/// last acknowledgements left.
 fn at_wake_mark(intervals: &[Interval], mss: f64) -> f64 {
-    part_sent(intervals, mss, |interval, queued, buffer| {
+    part_sent(intervals, mss, |queued, buffer| {
         let mark = thresholds::WAKE_MARK * buffer;
-        let above = thresholds::WAKE_SLACK;
-        interval.acked <= 0.0 && buffer >= thresholds::LARGE_BUFFER && (mark..=mark + above).contains(&queued)
+        let slack = thresholds::WAKE_SLACK.min(thresholds::WAKE_SLACK_PART * buffer);
+        buffer >= thresholds::LARGE_BUFFER && (mark..=mark + slack).contains(&queued)
     })
 }
 
-/// The part of these, by time, at whose end everything written was in flight and `is_such` for what it cost and may cost.
-fn part_sent(intervals: &[Interval], mss: f64, is_such: impl Fn(&Interval, f64, f64) -> bool) -> f64 {
-    let is_part = |interval: &&Interval| {
-        let is_sent = interval.not_sent().is_some_and(|bytes| bytes < thresholds::WAITING_SEGMENTS * mss);
-        let memory = interval.at.send_queued.zip(interval.at.send_buffer);
-        let memory = memory.map(|(queued, buffer)| (queued.get() as f64, buffer.get() as f64));
-        is_sent && memory.is_some_and(|(queued, buffer)| buffer > 0.0 && is_such(interval, queued, buffer))
+/// Whether what was written is seldom much less than what a writer leaves in its buffer before it is woken.
+fn is_seldom_low(intervals: &[Interval]) -> bool {
+    let is_low = |interval: &Interval| {
+        send_memory(interval).is_some_and(|(queued, buffer)| queued < thresholds::SEND_BUFFER_FULL * buffer)
     };
+    part(intervals, is_low) <= thresholds::SELDOM_LOW
+}
+
+/// The part of these, by time, at whose end everything written was in flight and `is_such` for what it cost and may cost.
+fn part_sent(intervals: &[Interval], mss: f64, is_such: impl Fn(f64, f64) -> bool) -> f64 {
+    part(intervals, |interval| {
+        interval.not_sent().is_some_and(|bytes| bytes < thresholds::WAITING_SEGMENTS * mss)
+            && send_memory(interval).is_some_and(|(queued, buffer)| is_such(queued, buffer))
+    })
+}
+
+/// What all that was written costs, and what it may cost, in bytes; `None` where there is no limit.
+pub(crate) fn send_memory(interval: &Interval) -> Option<(f64, f64)> {
+    let (queued, buffer) = interval.at.send_queued.zip(interval.at.send_buffer)?;
+    Some((queued.get() as f64, buffer.get() as f64)).filter(|(_, buffer)| *buffer > 0.0)
+}
+
+/// The part of these, by time, that are such.
+fn part(intervals: &[Interval], is_such: impl Fn(&Interval) -> bool) -> f64 {
     let time = |part: &mut dyn Iterator<Item = &Interval>| part.map(Interval::len).sum::<f64>();
-    stats::fraction(time(&mut intervals.iter().filter(is_part)), time(&mut intervals.iter()))
+    stats::fraction(time(&mut intervals.iter().filter(|i| is_such(i))), time(&mut intervals.iter()))
 }
 
 /// Averages rates and the writer's waiting over `HALF_WINDOW_ROUND_TRIPS` to either side, and over one and a half intervals

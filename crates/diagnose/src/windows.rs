@@ -10,7 +10,7 @@ use crate::{
     packets,
     path::Path,
     stats, thresholds,
-    timeline::{Interval, Timeline},
+    timeline::{self, Interval, Timeline},
 };
 
 /// What holds data back at one moment, before the path is asked.
@@ -144,10 +144,8 @@ fn is_supply_short(interval: &Interval, mss: f64) -> bool {
 /// the buffer is full again and again, or rests where its writer is woken next: the kernel doesn't count while the congestion window is
 /// used up as well, or while the writer waits for bursts of acknowledgements.
 fn is_send_buffer_full(timeline: &Timeline, interval: &Interval) -> bool {
-    let queued = interval.at.send_queued.zip(interval.at.send_buffer);
-    let by_memory = queued.is_some_and(|(queued, buffer)| {
-        buffer.get() > 0 && queued.get() as f64 >= thresholds::SEND_BUFFER_FULL * buffer.get() as f64
-    });
+    let by_memory =
+        timeline::send_memory(interval).is_some_and(|(queued, buffer)| queued >= thresholds::SEND_BUFFER_FULL * buffer);
     let waits = interval.writer_waits.is_none_or(|share| share >= thresholds::WRITER_WAITS)
         || timeline.over_full >= thresholds::OVER_FULL
         || timeline.at_wake_mark >= thresholds::AT_WAKE_MARK;

@@ -366,6 +366,11 @@ fn a_sender_that_stays_below_its_window_between_the_times_that_it_is_used_up_is_
 /// As `TCP_INFO` showed a blocking writer with `SO_SNDBUF` under CUBIC: its congestion window is used up, too, and so the kernel
 /// counts no time for the buffer, which holds `queued` bytes in every second sample.
 fn buffered(queued: u64) -> Transfer {
+    queueing(131_072, |number| if number.is_multiple_of(2) { queued } else { 100_000 })
+}
+
+/// A writer behind a buffer of so many bytes, of which each sample has `queued`.
+fn queueing(buffer: u64, queued: impl Fn(usize) -> u64) -> Transfer {
     let mut transfer = World { rtt_us: 40_000.0, seconds: 8.0, ..World::default() }.transfer();
     for (number, sample) in transfer.sender_samples.iter_mut().enumerate() {
         let at = sample.at_us.get();
@@ -378,8 +383,8 @@ fn buffered(queued: u64) -> Transfer {
             min_rtt_us: Some(Micros::new(40_000)),
             retransmits: Some(0),
             delivery_rate_bps: None,
-            send_buffer: Some(Bytes::new(131_072)),
-            send_queued: Some(Bytes::new(if number % 2 == 0 { queued } else { 100_000 })),
+            send_buffer: Some(Bytes::new(buffer)),
+            send_queued: Some(Bytes::new(queued(number))),
             sndbuf_limited_us: Some(Micros::ZERO),
             rwnd_limited_us: Some(Micros::ZERO),
             ..*sample
@@ -394,6 +399,21 @@ fn a_buffer_that_holds_more_than_it_may_makes_its_writer_wait_though_the_kernel_
     assert_eq!(full.limiter, Limiter::SendBuffer, "{}", report(&full));
     let filled = diagnose(&buffered(120_000));
     assert_eq!(filled.limiter, Limiter::Application, "{}", report(&filled));
+}
+
+#[test]
+fn a_large_buffer_whose_writer_is_about_to_be_woken_holds_the_sender() {
+    // Two thirds are 800,000 B.
+    let limiter = |queued: fn(usize) -> u64| {
+        let diagnosis = diagnose(&queueing(1_200_000, queued));
+        println!("{}", report(&diagnosis));
+        diagnosis.limiter
+    };
+    assert_eq!(limiter(|number| if number % 10 == 0 { 1_150_000 } else { 850_000 }), Limiter::SendBuffer);
+    // An application with a window of its own, for which it waits in between.
+    assert_eq!(limiter(|number| if number % 4 == 0 { 300_000 } else { 850_000 }), Limiter::Application);
+    // ... or that keeps more in flight than a waiting writer leaves.
+    assert_eq!(limiter(|number| if number % 2 == 0 { 1_150_000 } else { 1_050_000 }), Limiter::Application);
 }
 
 #[test]

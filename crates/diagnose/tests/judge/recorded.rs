@@ -92,6 +92,15 @@ fn a_writer_that_refills_the_path_with_bursts_on_real_kernels() {
 }
 
 #[test]
+fn a_buffer_that_is_seldom_seen_full_on_real_kernels() {
+    // `tcp_wmem` of 1,332,375 B at the most, 556 Mbit/s and 47 ms. Each burst of acknowledgements wakes the writer, who fills the buffer, and
+    // goes on until it is at two thirds again: there it is for most of the time, with nothing left to send. Linux counts nothing for it.
+    let diagnosis = judged("at-wake-mark-cubic");
+    assert_eq!(diagnosis.limiter, Limiter::SendBuffer, "{}", report(&diagnosis));
+    assert!(diagnosis.share > 0.8, "{}", diagnosis.share);
+}
+
+#[test]
 fn the_same_buffer_on_a_path_that_it_fills_on_real_kernels() {
     let full = judged("path-with-send-buffer-reno");
     assert_eq!((full.limiter, full.detail), (Limiter::Path, Some(Detail::Saturated)));
