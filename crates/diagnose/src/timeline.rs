@@ -80,8 +80,10 @@ pub(crate) struct Timeline {
     /// hold or more, so that the next write had to wait.
     pub(crate) over_full: f64,
     /// The part of the time, early and late, in which all that the send buffer held was in flight and as much as is left when Linux is
-    /// about to wake its writer; 0 where it falls far below that later on.
+    /// about to wake its writer.
     pub(crate) at_wake_mark: f64,
+    /// Whether what a large send buffer holds seldom falls far below that, once the transfer is under way.
+    pub(crate) is_kept_filled: bool,
 }
 
 impl Timeline {
@@ -97,7 +99,8 @@ impl Timeline {
         Self {
             mss,
             over_full: over_full(early, mss).min(over_full(late, mss)),
-            at_wake_mark: if is_seldom_low(late) { at_wake_mark(early, mss).min(at_wake_mark(late, mss)) } else { 0.0 },
+            at_wake_mark: at_wake_mark(early, mss).min(at_wake_mark(late, mss)),
+            is_kept_filled: is_kept_filled(late),
             base_rtt,
             // Neither may exceed the other's part: shares of what was seen never add up to more than 1.
             span_us: seen.max(transfer.duration_us.get() as f64),
@@ -194,16 +197,18 @@ fn at_wake_mark(intervals: &[Interval], mss: f64) -> f64 {
     part_sent(intervals, mss, |queued, buffer| {
         let mark = thresholds::WAKE_MARK * buffer;
         let slack = thresholds::WAKE_SLACK.min(thresholds::WAKE_SLACK_PART * buffer);
-        buffer >= thresholds::LARGE_BUFFER && (mark..=mark + slack).contains(&queued)
+        (mark..=mark + slack).contains(&queued)
     })
 }
 
-/// Whether what was written is seldom much less than what a writer leaves in its buffer before it is woken.
-fn is_seldom_low(intervals: &[Interval]) -> bool {
-    let is_low = |interval: &Interval| {
-        send_memory(interval).is_some_and(|(queued, buffer)| queued < thresholds::SEND_BUFFER_FULL * buffer)
+/// Whether the send buffer is a large one, and what it holds seldom much less than what a writer leaves there before it is woken.
+fn is_kept_filled(intervals: &[Interval]) -> bool {
+    let is_filled = |interval: &Interval| {
+        send_memory(interval).is_some_and(|(queued, buffer)| {
+            buffer >= thresholds::LARGE_BUFFER && queued >= thresholds::SEND_BUFFER_FULL * buffer
+        })
     };
-    part(intervals, is_low) <= thresholds::SELDOM_LOW
+    part(intervals, is_filled) >= thresholds::KEPT_FILLED
 }
 
 /// The part of these, by time, at whose end everything written was in flight and `is_such` for what it cost and may cost.

@@ -414,6 +414,10 @@ fn a_large_buffer_whose_writer_is_about_to_be_woken_holds_the_sender() {
     assert_eq!(limiter(|number| if number % 4 == 0 { 300_000 } else { 850_000 }), Limiter::Application);
     // ... or that keeps more in flight than a waiting writer leaves.
     assert_eq!(limiter(|number| if number % 2 == 0 { 1_150_000 } else { 1_050_000 }), Limiter::Application);
+    // One sample in a hundred finds it full, and none far from that.
+    assert_eq!(limiter(|number| if number % 100 == 0 { 1_210_000 } else { 1_050_000 }), Limiter::SendBuffer);
+    let falling = |number| [if number % 100 == 0 { 1_210_000 } else { 1_050_000 }, 500_000][number % 2];
+    assert_eq!(limiter(falling), Limiter::Application);
 }
 
 #[test]
