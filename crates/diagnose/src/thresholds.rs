@@ -87,9 +87,9 @@ pub(crate) const WAKE_SLACK: f64 = 3.0 * 65_536.0;
 pub(crate) const WAKE_SLACK_PART: f64 = 0.2;
 
 /// A large buffer that is kept filled holds its sender where the sender rests there for this part of the time, early and late, though no
-/// sample finds it full: 0.46 to 0.78 with 0.46 to 3.1 MB on paths of 450 to 800 Mbit/s and 30 to 150 ms, 0.01 at most for applications
+/// sample finds it full: 0.38 to 0.79 with 0.46 to 3.1 MB on paths of 450 to 1000 Mbit/s and 30 to 150 ms, 0.02 at most for applications
 /// that keep less in flight. Linux counts (`tcpi_sndbuf_limited`) a part of that time, or none: it asks only when something is sent.
-pub(crate) const AT_WAKE_MARK: f64 = 0.4;
+pub(crate) const AT_WAKE_MARK: f64 = 0.25;
 
 /// Such a writer is woken when a third of the buffer is free, and refills the path with one burst, up to the congestion window. It
 /// holds its sender, whatever samples say that fall into the burst, from this part of the time on: seen are 0.6 and more.
