@@ -68,11 +68,15 @@ pub(crate) const WRITER_WAITS: f64 = 0.05;
 /// all that it may, and more, with nothing left to send, at this part of the samples, early and late: 0.04 to 0.9 are seen.
 pub(crate) const OVER_FULL: f64 = 0.02;
 
-/// ... A large buffer whose sender is never far below the mark at which its writer is woken holds it from the first such sample on: what
-/// fills it leaves at once, and few samples find it full. Applications that keep less in flight than their buffer holds let it fall, for
-/// `SEND_BUFFER_FULL` of it, more often than this part of the time: to 0.13 to 0.54 (29 transfers), where those that wait were never below
-/// 0.66 (67 transfers).
+/// ... A large buffer is kept filled where it holds `SEND_BUFFER_FULL` of its size for this part of the time. Applications that keep less in
+/// flight than their buffer holds let it fall to 0.13 to 0.54 (29 transfers); where the writer waits it was never below 0.66 (67 transfers).
 pub(crate) const KEPT_FILLED: f64 = 0.95;
+
+/// Such a buffer holds its sender where it is filled to this part again and again ...
+pub(crate) const NEARLY_FULL: f64 = 0.9;
+
+/// ... which this part of the samples finds, in each quarter of the time but the first: what fills it leaves at once.
+pub(crate) const NEARLY_FULL_AT_TIMES: f64 = 0.02;
 
 /// Only buffers of so many bytes are judged by that: an application often keeps as much on its way as a small automatic buffer holds.
 pub(crate) const LARGE_BUFFER: f64 = 4e5;
@@ -83,12 +87,13 @@ pub(crate) const WAKE_MARK: f64 = 2.0 / 3.0;
 /// ... The last acknowledgement of a burst leaves no more than this above it, in bytes: three of the largest segments ...
 pub(crate) const WAKE_SLACK: f64 = 3.0 * 65_536.0;
 
-/// ... or this part of the buffer. The sender rests there until the acknowledgements of the next burst.
+/// ... or this part of the buffer. Nothing moves then until the acknowledgements of the next burst.
 pub(crate) const WAKE_SLACK_PART: f64 = 0.2;
 
 /// A large buffer that is kept filled holds its sender where the sender rests there for this part of the time, early and late, though no
-/// sample finds it full: 0.38 to 0.79 with 0.46 to 3.1 MB on paths of 450 to 1000 Mbit/s and 30 to 150 ms, 0.02 at most for applications
-/// that keep less in flight. Linux counts (`tcpi_sndbuf_limited`) a part of that time, or none: it asks only when something is sent.
+/// sample finds it full: 0.27 to 0.49 with 0.46 to 3.1 MB on paths of 450 to 1000 Mbit/s and 50 to 150 ms. An application that keeps as much
+/// in flight writes meanwhile, and is answered. Linux counts (`tcpi_sndbuf_limited`) a part of that time, or none: it asks only when
+/// something is sent.
 pub(crate) const AT_WAKE_MARK: f64 = 0.25;
 
 /// Such a writer is woken when a third of the buffer is free, and refills the path with one burst, up to the congestion window. It

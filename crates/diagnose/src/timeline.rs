@@ -79,9 +79,12 @@ pub(crate) struct Timeline {
     /// The part of the samples, early and late ones, in which all that the send buffer held was in flight and as much as it may
     /// hold or more, so that the next write had to wait.
     pub(crate) over_full: f64,
-    /// The part of the time, early and late, in which all that the send buffer held was in flight and as much as is left when Linux is
-    /// about to wake its writer.
+    /// The part of the time, early and late, in which nothing was acknowledged and all that the send buffer held was in flight and as much
+    /// as is left when Linux is about to wake its writer.
     pub(crate) at_wake_mark: f64,
+    /// The part of the time, in each quarter after the first, in which all that the send buffer held was in flight and nearly as much as it may
+    /// hold. What an application catches up after slow start fills it, too, and not until the end.
+    pub(crate) nearly_full: f64,
     /// Whether what a large send buffer holds seldom falls far below that, once the transfer is under way.
     pub(crate) is_kept_filled: bool,
 }
@@ -100,6 +103,7 @@ impl Timeline {
             mss,
             over_full: over_full(early, mss).min(over_full(late, mss)),
             at_wake_mark: at_wake_mark(early, mss).min(at_wake_mark(late, mss)),
+            nearly_full: nearly_full(&intervals, mss),
             is_kept_filled: is_kept_filled(late),
             base_rtt,
             // Neither may exceed the other's part: shares of what was seen never add up to more than 1.
@@ -188,17 +192,27 @@ pub(crate) fn median(intervals: &[&Interval], figure: impl Fn(&Interval) -> Opti
 
 /// The part of these, by time, at whose end everything written was in flight and cost as much as the buffer may hold.
 fn over_full(intervals: &[Interval], mss: f64) -> f64 {
-    part_sent(intervals, mss, |queued, buffer| queued >= buffer)
+    part_sent(intervals, mss, |_, queued, buffer| queued >= buffer)
 }
 
-/// The part of these, by time, at whose end everything written was in flight and cost two thirds of the buffer, or the little more that the
-/// last acknowledgements left.
+/// The part of these, by time, in which nothing was acknowledged while everything written was in flight and cost two thirds of the buffer, or
+/// the little more that the last acknowledgements left.
 fn at_wake_mark(intervals: &[Interval], mss: f64) -> f64 {
-    part_sent(intervals, mss, |queued, buffer| {
+    part_sent(intervals, mss, |interval, queued, buffer| {
         let mark = thresholds::WAKE_MARK * buffer;
         let slack = thresholds::WAKE_SLACK.min(thresholds::WAKE_SLACK_PART * buffer);
-        (mark..=mark + slack).contains(&queued)
+        interval.acked <= 0.0 && (mark..=mark + slack).contains(&queued)
     })
+}
+
+/// The least part, by time, of the second to the fourth quarter of these, at whose end everything written was in flight and cost nearly as
+/// much as the buffer may hold.
+fn nearly_full(intervals: &[Interval], mss: f64) -> f64 {
+    let quarters = intervals.chunks(intervals.len().div_ceil(4).max(1)).skip(1);
+    quarters
+        .map(|quarter| part_sent(quarter, mss, |_, queued, buffer| queued >= thresholds::NEARLY_FULL * buffer))
+        .reduce(f64::min)
+        .unwrap_or(0.0)
 }
 
 /// Whether the send buffer is a large one, and what it holds seldom much less than what a writer leaves there before it is woken.
@@ -212,10 +226,10 @@ fn is_kept_filled(intervals: &[Interval]) -> bool {
 }
 
 /// The part of these, by time, at whose end everything written was in flight and `is_such` for what it cost and may cost.
-fn part_sent(intervals: &[Interval], mss: f64, is_such: impl Fn(f64, f64) -> bool) -> f64 {
+fn part_sent(intervals: &[Interval], mss: f64, is_such: impl Fn(&Interval, f64, f64) -> bool) -> f64 {
     part(intervals, |interval| {
         interval.not_sent().is_some_and(|bytes| bytes < thresholds::WAITING_SEGMENTS * mss)
-            && send_memory(interval).is_some_and(|(queued, buffer)| is_such(queued, buffer))
+            && send_memory(interval).is_some_and(|(queued, buffer)| is_such(interval, queued, buffer))
     })
 }
 

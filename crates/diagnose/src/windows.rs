@@ -148,7 +148,9 @@ fn is_send_buffer_full(timeline: &Timeline, interval: &Interval) -> bool {
         timeline::send_memory(interval).is_some_and(|(queued, buffer)| queued >= thresholds::SEND_BUFFER_FULL * buffer);
     let waits = interval.writer_waits.is_none_or(|share| share >= thresholds::WRITER_WAITS)
         || timeline.over_full >= thresholds::OVER_FULL
-        || timeline.is_kept_filled && (timeline.over_full > 0.0 || timeline.at_wake_mark >= thresholds::AT_WAKE_MARK);
+        || timeline.is_kept_filled
+            && (timeline.nearly_full >= thresholds::NEARLY_FULL_AT_TIMES
+                || timeline.at_wake_mark >= thresholds::AT_WAKE_MARK);
     by_memory && waits || interval.sndbuf_limited >= thresholds::CHRONOGRAPH
 }
 

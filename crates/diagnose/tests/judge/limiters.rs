@@ -404,20 +404,27 @@ fn a_buffer_that_holds_more_than_it_may_makes_its_writer_wait_though_the_kernel_
 #[test]
 fn a_large_buffer_whose_writer_is_about_to_be_woken_holds_the_sender() {
     // Two thirds are 800,000 B.
-    let limiter = |queued: fn(usize) -> u64| {
-        let diagnosis = diagnose(&queueing(1_200_000, queued));
+    let limiter = |queued: fn(usize) -> u64, acked_us: u64| {
+        let mut transfer = queueing(1_200_000, queued);
+        for sample in &mut transfer.sender_samples {
+            sample.acked = Bytes::new(sample.at_us.get() / acked_us * acked_us * 60_000 / 40_000);
+        }
+        let diagnosis = diagnose(&transfer);
         println!("{}", report(&diagnosis));
         diagnosis.limiter
     };
-    assert_eq!(limiter(|number| if number % 10 == 0 { 1_150_000 } else { 850_000 }), Limiter::SendBuffer);
-    // An application with a window of its own, for which it waits in between.
-    assert_eq!(limiter(|number| if number % 4 == 0 { 300_000 } else { 850_000 }), Limiter::Application);
-    // ... or that keeps more in flight than a waiting writer leaves.
-    assert_eq!(limiter(|number| if number % 2 == 0 { 1_150_000 } else { 1_050_000 }), Limiter::Application);
-    // One sample in a hundred finds it full, and none far from that.
-    assert_eq!(limiter(|number| if number % 100 == 0 { 1_210_000 } else { 1_050_000 }), Limiter::SendBuffer);
-    let falling = |number| [if number % 100 == 0 { 1_210_000 } else { 1_050_000 }, 500_000][number % 2];
-    assert_eq!(limiter(falling), Limiter::Application);
+    let resting = |number| if number % 100 == 0 { 1_000_000 } else { 850_000 };
+    assert_eq!(limiter(resting, 40_000), Limiter::SendBuffer);
+    // An application that keeps as much on its way writes meanwhile, and is answered.
+    assert_eq!(limiter(resting, 1), Limiter::Application);
+    // ... or waits in between.
+    assert_eq!(limiter(|number| if number % 4 == 0 { 300_000 } else { 850_000 }, 40_000), Limiter::Application);
+    // One sample in twenty finds it nearly full, to the end, and none far from that.
+    let filled = |number| if number % 20 == 0 { 1_150_000 } else { 1_000_000 };
+    assert_eq!(limiter(filled, 1), Limiter::SendBuffer);
+    let caught_up = |number| if number % 20 == 0 && number < 100 { 1_150_000 } else { 1_000_000 };
+    assert_eq!(limiter(caught_up, 1), Limiter::Application);
+    assert_eq!(limiter(|number| if number % 20 == 0 { 1_150_000 } else { 500_000 }, 1), Limiter::Application);
 }
 
 #[test]
