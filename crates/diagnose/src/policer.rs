@@ -9,7 +9,7 @@ use crate::{
     packets::Answers,
     path::Path,
     stats, thresholds,
-    timeline::{Interval, Timeline},
+    timeline::{self, Interval, Timeline},
     transfer::Drops,
 };
 
@@ -143,9 +143,7 @@ fn burst(intervals: &[Interval], drops: &Drops, (rate, base): (f64, f64)) -> f64
 
 /// A queue stood for a quarter of the time: an overflowing one is full before each loss.
 fn is_queueing(intervals: &[Interval], path: &Path) -> bool {
-    let time: f64 = intervals.iter().map(Interval::len).sum();
-    let queued = |i: &&Interval| {
+    timeline::part(intervals, |i| {
         i.rtt().is_some_and(|rtt| path.is_inflated(rtt, i.in_flight().unwrap_or(0.0), thresholds::QUEUE_FACTOR))
-    };
-    intervals.iter().filter(queued).map(Interval::len).sum::<f64>() >= 0.25 * time
+    }) >= 0.25
 }

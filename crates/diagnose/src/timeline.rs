@@ -82,10 +82,11 @@ pub(crate) struct Timeline {
     /// The part of the time, early and late, in which nothing was acknowledged and all that the send buffer held was in flight and as much
     /// as is left when Linux is about to wake its writer.
     pub(crate) at_wake_mark: f64,
-    /// The part of the time, in each quarter after the first, in which all that the send buffer held was in flight and nearly as much as it may
-    /// hold. What an application catches up after slow start fills it, too, and not until the end.
+    /// The least part of the time, of the second to the fourth quarter of the samples, in which all that the send buffer held was in flight and
+    /// nearly as much as it may hold. An application that catches up after slow start fills it, too, but not in the last quarter.
     pub(crate) nearly_full: f64,
-    /// Whether what a large send buffer holds seldom falls far below that, once the transfer is under way.
+    /// Whether the send buffer is a large one, and what it held in the second half of the samples seldom fell far below the mark at which its
+    /// writer is woken.
     pub(crate) is_kept_filled: bool,
 }
 
@@ -233,14 +234,14 @@ fn part_sent(intervals: &[Interval], mss: f64, is_such: impl Fn(&Interval, f64, 
     })
 }
 
-/// What all that was written costs, and what it may cost, in bytes; `None` where there is no limit.
+/// What the queued data costs of the send buffer, and the buffer's size, in bytes; `None` where that was not seen.
 pub(crate) fn send_memory(interval: &Interval) -> Option<(f64, f64)> {
     let (queued, buffer) = interval.at.send_queued.zip(interval.at.send_buffer)?;
     Some((queued.get() as f64, buffer.get() as f64)).filter(|(_, buffer)| *buffer > 0.0)
 }
 
 /// The part of these, by time, that are such.
-fn part(intervals: &[Interval], is_such: impl Fn(&Interval) -> bool) -> f64 {
+pub(crate) fn part(intervals: &[Interval], is_such: impl Fn(&Interval) -> bool) -> f64 {
     let time = |part: &mut dyn Iterator<Item = &Interval>| part.map(Interval::len).sum::<f64>();
     stats::fraction(time(&mut intervals.iter().filter(|i| is_such(i))), time(&mut intervals.iter()))
 }

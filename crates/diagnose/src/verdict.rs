@@ -403,7 +403,7 @@ fn agrees(case: &Case<'_>, ruling: &Ruling<'_>) -> bool {
         Limiter::ReceiveWindow if ruling.detail == Some(Detail::ScalingAbsent) && case.offer.is_small() => false,
         Limiter::ReceiveWindow => per_round_trip(ruling.median(Interval::offered)),
         Limiter::SendBuffer => {
-            let full = ruling.median(|i| Some(i.at.send_queued?.get() as f64 / i.at.send_buffer?.get().max(1) as f64));
+            let full = ruling.median(|i| timeline::send_memory(i).map(|(queued, buffer)| queued / buffer));
             per_round_trip(ruling.median(Interval::in_flight))
                 && full.is_some_and(|f| f >= thresholds::SEND_BUFFER_FULL)
         }

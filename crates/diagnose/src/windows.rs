@@ -141,8 +141,8 @@ fn is_supply_short(interval: &Interval, mss: f64) -> bool {
 
 /// A buffer that holds two thirds and more lets a writer wait that found it full before, and no other: an automatic buffer is
 /// often no larger than what an application keeps on its way. Where the kernel counts the waiting, no waiting decides, but where
-/// the buffer is full again and again, or rests where its writer is woken next: the kernel doesn't count while the congestion window is
-/// used up as well, or while the writer waits for bursts of acknowledgements.
+/// the buffer is full again and again, or a large one stays between full and where its writer is woken: the kernel doesn't count while the
+/// congestion window is used up as well, or while the writer waits for bursts of acknowledgements.
 fn is_send_buffer_full(timeline: &Timeline, interval: &Interval) -> bool {
     let by_memory =
         timeline::send_memory(interval).is_some_and(|(queued, buffer)| queued >= thresholds::SEND_BUFFER_FULL * buffer);
