@@ -77,8 +77,16 @@ pub(crate) fn run(shell: &Shell, arguments: &Arguments) -> Result<()> {
         Bench::Python => python::run(shell, arguments)?,
         Bench::Tune => tune::run(shell, arguments)?,
         Bench::Sim => {
+            // The peer as its own package builds it.
+            let netsim = "xtask/netsim";
+            cmd!(shell, "cargo build --release --locked --quiet --manifest-path {netsim}/Cargo.toml").run()?;
+            let peer = format!("{netsim}/target/release/fullpipe-netsim");
             // As it ships: the engine's calls are inlined across crates.
-            cmd!(shell, "cargo run --profile dist --locked --quiet --package fullpipe-sim --example bench_sim").run()?
+            cmd!(
+                shell,
+                "cargo run --profile dist --locked --quiet --package fullpipe-sim --example bench_sim -- --netsim {peer}"
+            )
+            .run()?
         }
         Bench::Tcp => {
             // As it ships, for the same reason.

@@ -30,12 +30,15 @@ pub(crate) struct SerialClock {
     bps: u64,
     /// Below `bps`, in units of `1 / bps` nanoseconds.
     remainder: u64,
+    /// The last packet's bytes, and how long as many take: whole nanoseconds, and the rest in those units. Most packets are as long as
+    /// the one before them, and a division takes longer than all else here.
+    last: (u64, u64, u64),
 }
 
 impl SerialClock {
     /// That of a link of `rate` (above zero; zero counts as 1 bit/s).
     pub(crate) fn new(rate: Rate) -> Self {
-        Self { bps: rate.bps().max(1), remainder: 0 }
+        Self { bps: rate.bps().max(1), remainder: 0, last: (0, 0, 0) }
     }
 
     /// The link falls idle.
@@ -47,11 +50,16 @@ impl SerialClock {
     /// How many nanoseconds `bytes` take, given what the packets before them left over.
     #[inline]
     pub(crate) fn time_for(&mut self, bytes: u64) -> u64 {
-        // 2^32 bytes would need 65 bits here; packets are far below, and beyond the sum saturates.
-        let scaled = (bytes * 8).saturating_mul(1_000_000_000).saturating_add(self.remainder);
-        let nanos = scaled / self.bps;
-        self.remainder = scaled - nanos * self.bps;
-        nanos
+        if bytes != self.last.0 {
+            // 2^32 bytes would need 65 bits here; packets are far below, and beyond the product saturates.
+            let scaled = (bytes * 8).saturating_mul(1_000_000_000);
+            self.last = (bytes, scaled / self.bps, scaled % self.bps);
+        }
+        let (_, nanos, rest) = self.last;
+        let missing = self.bps - self.remainder;
+        let is_one_more = rest >= missing;
+        self.remainder = if is_one_more { rest - missing } else { self.remainder + rest };
+        nanos + u64::from(is_one_more)
     }
 }
 

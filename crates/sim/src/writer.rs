@@ -31,6 +31,11 @@ fn counted(buffer: SendBuffer, payload: u64) -> u64 {
     if buffer.fills_segments { payload * 100 / SEND_PAYLOAD } else { payload }
 }
 
+/// Payload that was written and not acknowledged.
+fn queued(info: &Info) -> u64 {
+    u64::from(info.outstanding + info.unsent)
+}
+
 /// What a writer asks of its host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
@@ -50,8 +55,6 @@ pub(crate) struct Writer {
     pub(crate) blocked: bool,
     closed: bool,
     budgets: bool,
-    /// The limit was looked at, as it is when a connection begins.
-    has_grown: bool,
     /// Nothing of the write under way was written yet.
     is_new: bool,
     /// Linux counts the writer as held by the buffer (`TCP_CHRONO_SNDBUF_LIMITED`).
@@ -65,6 +68,8 @@ pub(crate) struct Writer {
     pub(crate) limit: u64,
     /// How often Linux reserves room for the congestion window.
     reserves: u64,
+    /// The congestion window and the segment size for which the limit was looked at last, as it is when a connection begins.
+    grown_for: Option<(u32, u32)>,
     buffer: SendBuffer,
     /// Bytes of the write under way that are not in the buffer yet.
     current: u64,
@@ -98,7 +103,7 @@ impl Writer {
             closed: false,
             started: false,
             filling: Filling::default(),
-            has_grown: false,
+            grown_for: None,
             is_new: true,
             waits_since: None,
             waited: 0,
@@ -120,11 +125,11 @@ impl Writer {
             return Next::Rest;
         };
         let mut info = socket.info();
-        let burst = socket.burst() / info.mss.max(1);
         if !self.budgets {
             self.grow(&info);
         }
-        if self.blocked && !self.is_woken(self.charged(&info)) {
+        // What is queued is most of what is charged, and mostly enough to know.
+        if self.blocked && !(self.is_woken(queued(&info)) && self.is_woken(self.charged(&info))) {
             return Next::Rest;
         }
         if self.blocked {
@@ -156,7 +161,11 @@ impl Writer {
                 match self.filling.then(self.current == 0, &info) {
                     // The end of a write is sent before the next one begins.
                     Then::PushAll if self.current > 0 || !self.left.is_over() => return Next::All,
-                    Then::PushPiece => return Next::Piece(burst.clamp(1, u8::MAX.into()) as u8),
+                    Then::PushPiece => {
+                        // What was written has not left: the burst is what it was.
+                        let burst = end.stack.socket(id).map_or(1, |socket| socket.burst() / info.mss.max(1));
+                        return Next::Piece(burst.clamp(1, u8::MAX.into()) as u8);
+                    }
                     Then::PushAll | Then::GoOn => {}
                 }
             }
@@ -225,8 +234,11 @@ impl Writer {
             return;
         }
         // Linux looks where the writer waits, and not while the window is used up (`tcp_should_expand_sndbuf`).
-        if !self.has_grown || (self.blocked && !self.filling.used_window_up(info)) {
-            self.has_grown = true;
+        let window = (info.cwnd, info.mss);
+        if self.grown_for != Some(window)
+            && (self.grown_for.is_none() || (self.blocked && !self.filling.used_window_up(info)))
+        {
+            self.grown_for = Some(window);
             let mss = info.mss.max(1);
             let wanted = u64::from(info.cwnd / mss) * self.reserves * SEGMENT_RESERVE;
             self.limit = self.limit.max(wanted.min(counted(self.buffer, self.buffer.max.get())));
@@ -235,7 +247,7 @@ impl Writer {
 
     /// What is queued takes so much of the buffer.
     pub(crate) fn charged(&self, info: &Info) -> u64 {
-        let queued = u64::from(info.outstanding + info.unsent);
+        let queued = queued(info);
         if self.counts_as_linux() { queued + self.filling.overhead(info) } else { queued }
     }
 

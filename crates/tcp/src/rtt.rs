@@ -1,6 +1,6 @@
 //! The round-trip time and the retransmission timeout (RFC 6298).
 
-use crate::profile::Rto;
+use crate::{IS_DEVICE, profile::Rto};
 
 /// The estimator of one connection. Times are in microseconds.
 #[derive(Clone, Copy, Debug)]
@@ -38,8 +38,12 @@ impl Rtt {
             let n = per_round.clamp(1, 1 << 16) as i32;
             let (srtt, rttvar) = (self.srtt as i32, self.rttvar as i32);
             let error = us as i32 - srtt;
-            self.rttvar = (rttvar + (error.abs() - rttvar) / (4 * n)).clamp(0, 1 << 30) as u32;
-            self.srtt = (srtt + error / (8 * n)).clamp(1, 1 << 30) as u32;
+            let change = error.abs() - rttvar;
+            // Linux takes each sample for all that it is, and shifts where others divide.
+            let (change, error) =
+                if n == 1 && !IS_DEVICE { (change / 4, error / 8) } else { (change / (4 * n), error / (8 * n)) };
+            self.rttvar = (rttvar + change).clamp(0, 1 << 30) as u32;
+            self.srtt = (srtt + error).clamp(1, 1 << 30) as u32;
         }
         // Section 5: a sample ends the backing off.
         self.backoff = 0;

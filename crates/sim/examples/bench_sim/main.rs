@@ -1,16 +1,19 @@
 //! What the simulator can do: data segments per second of one thread's processor time, beside smoltcp in virtual time, and
-//! the time of a sweep of a thousand points, and many connections beside one. Run by `cargo xtask bench sim`; with a number
-//! of connections as its argument (and seconds, 1 by default) it runs these once, for whoever counts instructions.
+//! the time of a sweep of a thousand points, and many connections beside one. Run by `cargo xtask bench sim`, which says with
+//! `--netsim` where smoltcp's `netsim` is as its own package builds it (`xtask/netsim`); with a number of connections as its argument
+//! (and seconds, 1 by default) it runs these once, for whoever counts instructions.
 
 mod smoltcp;
 
 use std::{
     error::Error,
+    fmt::Display,
+    process::Command,
     sync::atomic::{AtomicUsize, Ordering},
     thread,
 };
 
-use fullpipe_path::QueueSize;
+use fullpipe_path::{QueueSize, Random as Chance};
 use fullpipe_sim::{HostSpec, Prediction, Range, Spec, knob, predict, run};
 use fullpipe_units::{Bytes, Micros, Rate};
 use rustix::time::{ClockId, clock_gettime};
@@ -43,19 +46,25 @@ struct Figures {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    if let Some(flows) = std::env::args().nth(1) {
-        // No clock: valgrind has none of the kernel's.
-        let seconds = std::env::args().nth(2).map_or(Ok(1), |text| text.parse())?;
-        let [arrived, sent] = crowd(flows.parse()?, Micros::from_secs(seconds))?;
-        println!("{sent} data segments sent, {arrived} arrived");
-        return Ok(());
-    }
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let netsim = match &arguments[..] {
+        [] => None,
+        [option, program] if option == "--netsim" => Some(program.as_str()),
+        [flows, rest @ ..] => {
+            // No clock: valgrind has none of the kernel's.
+            let seconds = rest.first().map_or(Ok(1), |text| text.parse())?;
+            let [arrived, sent] = crowd(flows.parse()?, Micros::from_secs(seconds))?;
+            println!("{sent} data segments sent, {arrived} arrived");
+            return Ok(());
+        }
+    };
     println!("one connection, {BYTES} B over 1 Gbit/s and {RTT_US} us, window {WINDOW} B, {ROUNDS} runs each;");
     println!("data segments per second of processor time of one thread, SACK and timestamps on");
     let mut found = [const { Vec::new() }; LOSSES.len()];
     // The same path, and lines that only delay.
     let peers = [Some((RATE_BPS, QUEUE as u64)), None];
     let mut of_peers = [const { Vec::new() }; 2];
+    let mut of_own_build = Vec::new();
     for _ in 0..ROUNDS {
         // In turn, so that whatever else the machine does hits all of them.
         for (found, loss) in found.iter_mut().zip(LOSSES) {
@@ -66,6 +75,9 @@ fn main() -> Result<(), Box<dyn Error>> {
             let (segments, virtual_seconds) = smoltcp::transfer(BYTES, RTT_US, WINDOW as usize, limit)?;
             found.push(Figures { segments, seconds: processor_time() - begun, virtual_seconds });
         }
+        if let Some(program) = netsim {
+            of_own_build.push(own_build(program)?);
+        }
     }
     for (found, loss) in found.iter_mut().zip(LOSSES) {
         let case = loss.map_or_else(|| "no loss".to_owned(), |one_in| format!("one packet in {one_in} lost"));
@@ -73,15 +85,38 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("  {:<26} {} segments in {:.1} s of the simulation", "", middle.segments, middle.virtual_seconds);
     }
     let own = median(&mut found[0]).speed();
-    for (found, (case, aim)) in
-        of_peers.iter_mut().zip([("smoltcp, the same path", " (aim 3)"), ("smoltcp, lines that delay", "")])
-    {
-        let peer = print(case, found);
+    let cases = ["smoltcp, the same path", "smoltcp, lines that delay", "smoltcp, its own build"];
+    let of_peers = of_peers.into_iter().chain(netsim.is_some().then_some(of_own_build));
+    for ((mut found, case), aim) in of_peers.zip(cases).zip([" (aim 3)", "", " (aim 3)"]) {
+        let peer = print(case, &mut found);
         println!("  {:<26} {} segments in {:.1} s of the simulation", "", peer.segments, peer.virtual_seconds);
         println!("  ratio without loss         {:.2}{aim}", own / peer.speed());
     }
     crowds()?;
     sweep()
+}
+
+/// The peer has a congestion window, too.
+fn prepare(socket: &mut ::smoltcp::socket::tcp::Socket<'_>) {
+    socket.set_congestion_control(::smoltcp::socket::tcp::CongestionControl::Reno);
+}
+
+/// Of packets nobody keeps a log.
+const fn trace(_: &impl Display) {}
+
+/// The same path once more, by the program that has smoltcp's `netsim` as its own package builds it.
+fn own_build(program: &str) -> Result<Figures, Box<dyn Error>> {
+    let numbers = [BYTES, RATE_BPS, RTT_US, QUEUE.into(), WINDOW.into()].map(|number| number.to_string());
+    let ran = Command::new(program).args(numbers).output().map_err(|error| format!("run {program}: {error}"))?;
+    let text = String::from_utf8_lossy(&ran.stdout);
+    let [segments, virtual_seconds, seconds] = text.split_whitespace().collect::<Vec<_>>()[..] else {
+        return Err(format!("{program} says nothing of use: {}", String::from_utf8_lossy(&ran.stderr)).into());
+    };
+    Ok(Figures {
+        segments: segments.parse()?,
+        seconds: seconds.parse()?,
+        virtual_seconds: virtual_seconds.parse()?,
+    })
 }
 
 /// What a segment costs among many connections, beside one.

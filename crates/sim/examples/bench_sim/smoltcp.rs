@@ -2,6 +2,9 @@
 //! virtual time, each behind a tracer, packets on heaps, and a random number for each packet. smoltcp has neither timestamps nor SACK
 //! in force there. Its lines only delay, so that a whole window arrives at one moment and one poll takes it; with the rate and
 //! the queue of the path that the simulator has, packets arrive one by one.
+//!
+//! Two programs have it: the bench itself, which compiles it as it compiles the simulator, and `xtask/netsim`, which compiles it as
+//! smoltcp's own package does. What they do differently is theirs: [`Chance`], [`prepare`] and [`trace`].
 
 use std::{
     cell::{Cell, RefCell},
@@ -10,14 +13,15 @@ use std::{
     error::Error,
 };
 
-use fullpipe_path::Random;
 use smoltcp::{
     iface::{Config, Interface, SocketHandle, SocketSet},
     phy::{self, ChecksumCapabilities, DeviceCapabilities, Medium, Tracer},
     socket::tcp,
     time::{Duration, Instant},
-    wire::{EthernetAddress, HardwareAddress, IpAddress, IpCidr},
+    wire::{EthernetAddress, HardwareAddress, IpCidr, Ipv4Address},
 };
+
+use super::{Chance, prepare, trace};
 
 const PORT: u16 = 5201;
 /// Packets longer than this carry data.
@@ -29,7 +33,7 @@ type Packet = (Instant, u64, Vec<u8>);
 /// Packets under way in one direction, by when they arrive and in the order in which they were sent.
 struct Line {
     packets: RefCell<BinaryHeap<Reverse<Packet>>>,
-    chance: RefCell<Random>,
+    chance: RefCell<Chance>,
     sent: Cell<u64>,
     data_segments: Cell<u64>,
     /// Bits a second, and the packets of 1,500 B that wait at the most, where the line has a rate.
@@ -71,7 +75,7 @@ impl Line {
     fn new(limit: Option<(u64, u64)>, seed: u64) -> Self {
         Self {
             packets: RefCell::default(),
-            chance: RefCell::new(Random::new(seed)),
+            chance: RefCell::new(Chance::new(seed)),
             sent: Cell::new(0),
             data_segments: Cell::new(0),
             limit,
@@ -144,20 +148,18 @@ struct Host<'a> {
 }
 
 impl<'a> Host<'a> {
-    fn new(address: IpAddress, out: &'a Line, into: &'a Line, delay: Duration, buffer: usize) -> Result<Self, String> {
-        // Nobody logs, as in the test without RUST_LOG.
-        let mut device = Tracer::new(Device { out, into, delay }, |_, _| {});
-        let IpAddress::Ipv4(ip) = address;
-        let hardware = HardwareAddress::Ethernet(EthernetAddress([2, 0, 0, 0, 0, ip.octets()[3]]));
+    fn new(address: Ipv4Address, out: &'a Line, into: &'a Line, delay: Duration, buffer: usize) -> Result<Self, String> {
+        let mut device = Tracer::new(Device { out, into, delay }, |_, packet| trace(&packet));
+        let hardware = HardwareAddress::Ethernet(EthernetAddress([2, 0, 0, 0, 0, address.octets()[3]]));
         let mut interface = Interface::new(Config::new(hardware), &mut device, Instant::ZERO);
         let mut is_full = false;
-        interface.update_ip_addrs(|all| is_full = all.push(IpCidr::new(address, 24)).is_err());
+        interface.update_ip_addrs(|all| is_full = all.push(IpCidr::new(address.into(), 24)).is_err());
         if is_full {
             return Err("no room for an address".to_owned());
         }
         let memory = || tcp::SocketBuffer::new(vec![0; buffer]);
         let mut socket = tcp::Socket::new(memory(), memory());
-        socket.set_congestion_control(tcp::CongestionControl::Reno);
+        prepare(&mut socket);
         let mut sockets = SocketSet::new(Vec::new());
         let socket = sockets.add(socket);
         Ok(Self { device, interface, sockets, socket })
@@ -178,7 +180,7 @@ pub(crate) fn transfer(
 ) -> Result<(u64, f64), Box<dyn Error>> {
     let (there, back) = (Line::new(limit, 0), Line::new(limit, 1));
     let delay = Duration::from_micros(rtt_us / 2);
-    let (from, to) = (IpAddress::v4(10, 80, 0, 1), IpAddress::v4(10, 80, 0, 2));
+    let (from, to) = (Ipv4Address::new(10, 80, 0, 1), Ipv4Address::new(10, 80, 0, 2));
     let mut sender = Host::new(from, &there, &back, delay, buffer)?;
     let mut receiver = Host::new(to, &back, &there, delay, buffer)?;
     receiver.sockets.get_mut::<tcp::Socket<'_>>(receiver.socket).listen(PORT)?;
