@@ -141,3 +141,30 @@ impl<T> Link<T> {
         self.in_service = Some((done, segment));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn packets_take_what_their_bits_take_with_nothing_lost_between_them(
+            bps in prop_oneof![1_u64..10_000, 1_u64..1 << 40, Just(u64::MAX)],
+            packets in prop::collection::vec((prop_oneof![Just(1_500_u64), Just(52), 0_u64..70_000], any::<bool>()), 1..60),
+        ) {
+            let mut clock = SerialClock::new(Rate::from_bps(bps));
+            let (mut bits, mut nanos) = (0_u128, 0_u128);
+            for (bytes, rests) in packets {
+                if rests {
+                    clock.rest();
+                    (bits, nanos) = (0, 0);
+                }
+                bits += u128::from(bytes) * 8;
+                nanos += u128::from(clock.time_for(bytes));
+                prop_assert_eq!(nanos, bits * 1_000_000_000 / u128::from(bps));
+            }
+        }
+    }
+}

@@ -15,9 +15,6 @@ use crate::{
     wire::tcp::{Flags, Options, Timestamps},
 };
 
-/// Bytes that are handed to a device at once, at the most.
-const LONGEST_TRAIN: u64 = 65_536;
-
 /// So many acknowledgements that only report what is out of order leave at once.
 pub(super) const SOON_REPORTED: u8 = 3;
 
@@ -394,9 +391,9 @@ impl Socket {
             return false;
         }
         let part = self.snd_wnd.min(self.window.cwnd) / 3;
-        // What is a segment short of it is less than whole segments of it; to know that takes no division.
-        let is_enough =
-            allowed >= part || (self.is_train_below(2, allowed + mss) && allowed >= self.train_segments(2) * mss);
+        let train = self.next_train(2);
+        // What is a segment short of it is less than its whole segments, too.
+        let is_enough = allowed >= part || (train.is_below(allowed + mss) && allowed >= train.segments() * mss);
         if !is_enough && time::us_since(cx.now, self.last_data_sent.instant()) <= SOON_US {
             let srtt = self.rtt.srtt();
             let soon = self.tx.oldest_sent_at(cx.pool).is_some_and(|sent_at| {
@@ -408,8 +405,7 @@ impl Socket {
             }
         }
         // The rest of the burst leaves with this segment.
-        let burst = self.train_segments(2) * mss;
-        self.burst_left = (allowed.min(burst) / mss).saturating_sub(1).min(u8::MAX.into()) as u8;
+        self.burst_left = train.segments().min(allowed / mss).saturating_sub(1).min(u8::MAX.into()) as u8;
         false
     }
 
@@ -519,69 +515,7 @@ impl Socket {
     fn is_train_over(&self, least: u8) -> bool {
         let credit = self.window.cwnd.saturating_sub(self.in_flight());
         let is_last = self.tx.unsent_bytes().min(self.window_room()).min(credit) < self.mss();
-        is_last || self.is_train_below(least, (u32::from(self.train) + 1) * self.mss())
-    }
-
-    /// Bytes that Linux would hand to the device at once: see `train_segments`.
-    #[inline]
-    pub fn burst(&self) -> u32 {
-        self.train_segments(2) * self.mss()
-    }
-
-    /// Segments of one train: what leaves in about a millisecond at twice the rate that the window makes, more on short
-    /// paths, at least `least`, and at most half of either window. So Linux sizes what it hands to the device.
-    #[inline]
-    fn train_segments(&self, least: u8) -> u32 {
-        let mss = self.mss();
-        let bytes = match self.rtt.srtt() {
-            0 => LONGEST_TRAIN,
-            srtt => {
-                let rate = self.pacing().map_or_else(|| self.window_in_time() / u64::from(srtt), u64::from);
-                ((rate >> 10) + self.train_when_near()).min(LONGEST_TRAIN)
-            }
-        };
-        let wanted = (bytes as u32).max(u32::from(least) * mss);
-        wanted.min(self.longest_train()) / mss
-    }
-
-    /// Whether one train is shorter than so many bytes: `train_segments` without a division, for each segment asks.
-    #[inline]
-    fn is_train_below(&self, least: u8, bytes: u32) -> bool {
-        if self.longest_train() < bytes {
-            return true;
-        }
-        if u32::from(least) * self.mss() >= bytes {
-            return false;
-        }
-        let srtt = self.rtt.srtt();
-        if LONGEST_TRAIN < u64::from(bytes) || srtt == 0 {
-            return LONGEST_TRAIN < u64::from(bytes);
-        }
-        let Some(rest) = u64::from(bytes).checked_sub(self.train_when_near()) else { return false };
-        match self.pacing() {
-            None => self.window_in_time() < (rest << 10) * u64::from(srtt),
-            Some(rate) => u64::from(rate) >> 10 < rest,
-        }
-    }
-
-    /// Bytes a second at twice the rate that the window makes, or somewhat more than that rate, times the round-trip time in us.
-    #[inline]
-    fn window_in_time(&self) -> u64 {
-        let percent = if self.window.cwnd < self.window.ssthresh / 2 { 200 } else { 120 };
-        u64::from(self.window.cwnd.max(self.in_flight())) * 10_000 * percent
-    }
-
-    /// By how many bytes a train is longer on a short path.
-    #[inline]
-    fn train_when_near(&self) -> u64 {
-        self.rtt.min().map_or(0, |us| LONGEST_TRAIN.checked_shr(us >> 9).unwrap_or(0))
-    }
-
-    /// Half of either window, or a segment.
-    #[inline]
-    fn longest_train(&self) -> u32 {
-        let half = if self.max_wnd > 536 { self.max_wnd / 2 } else { self.max_wnd };
-        half.min(self.window.cwnd / 2).max(self.mss())
+        is_last || self.next_train(least).is_below((u32::from(self.train) + 1) * self.mss())
     }
 
     fn fin_leaves(&mut self) {

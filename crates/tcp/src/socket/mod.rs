@@ -20,6 +20,7 @@ mod search;
 #[cfg(all(test, feature = "platforms", feature = "alloc"))]
 mod short_ways;
 mod timer;
+mod train;
 mod vocabulary;
 
 use fullpipe_units::{Instant, SeqNum};
