@@ -112,11 +112,7 @@ fn own_build(program: &str) -> Result<Figures, Box<dyn Error>> {
     let [segments, virtual_seconds, seconds] = text.split_whitespace().collect::<Vec<_>>()[..] else {
         return Err(format!("{program} says nothing of use: {}", String::from_utf8_lossy(&ran.stderr)).into());
     };
-    Ok(Figures {
-        segments: segments.parse()?,
-        seconds: seconds.parse()?,
-        virtual_seconds: virtual_seconds.parse()?,
-    })
+    Ok(Figures { segments: segments.parse()?, seconds: seconds.parse()?, virtual_seconds: virtual_seconds.parse()? })
 }
 
 /// What a segment costs among many connections, beside one.

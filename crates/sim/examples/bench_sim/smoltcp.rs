@@ -148,7 +148,13 @@ struct Host<'a> {
 }
 
 impl<'a> Host<'a> {
-    fn new(address: Ipv4Address, out: &'a Line, into: &'a Line, delay: Duration, buffer: usize) -> Result<Self, String> {
+    fn new(
+        address: Ipv4Address,
+        out: &'a Line,
+        into: &'a Line,
+        delay: Duration,
+        buffer: usize,
+    ) -> Result<Self, String> {
         let mut device = Tracer::new(Device { out, into, delay }, |_, packet| trace(&packet));
         let hardware = HardwareAddress::Ethernet(EthernetAddress([2, 0, 0, 0, 0, address.octets()[3]]));
         let mut interface = Interface::new(Config::new(hardware), &mut device, Instant::ZERO);
