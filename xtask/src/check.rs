@@ -177,7 +177,7 @@ pub(crate) fn generate(shell: &Shell, measure: bool, row: Option<u8>) -> Result<
 /// Writes what is built into the pages anew, with all that it takes: script and style first, because the reader of captures has them
 /// in its own page.
 pub(crate) fn generate_pages(shell: &Shell) -> Result<()> {
-    setup::pages(shell);
+    setup::page_making(shell);
     cmd!(shell, "rustup --quiet target add wasm32-unknown-unknown").run()?;
     let _web = shell.push_dir("web");
     cmd!(shell, "npm run build").run()?;

@@ -85,6 +85,10 @@ const PACKAGE_TESTING: &[Peer] = &[
     Peer { program: "systemd-nspawn", packages: &["systemd-container"], used_for: "services" },
 ];
 
+/// What compresses what is built into pages: 5 % smaller than gzip makes it, for any browser.
+const PAGE_MAKING: &[Peer] =
+    &[Peer { program: "zopfli", packages: &["zopfli"], used_for: "smaller pages (gzip makes them else)" }];
+
 /// What tests build for besides Linux: other systems, and a microcontroller.
 const TARGETS: &[&str] =
     &["x86_64-pc-windows-gnu", "x86_64-unknown-freebsd", "aarch64-apple-darwin", "thumbv7em-none-eabihf"];
@@ -124,6 +128,12 @@ pub(crate) fn pages(shell: &Shell) {
     if let Err(error) = fetched {
         skipped("pages", "the packages of web/", "npm ci", &error.to_string(), "pages in a real browser");
     }
+}
+
+/// The same for what makes the files that are built into pages.
+pub(crate) fn page_making(shell: &Shell) {
+    pages(shell);
+    packages(shell, "making pages", PAGE_MAKING);
 }
 
 /// The same for the programs whose transfers the corpus captures and tests watch; those of one that stays missing are not made.
