@@ -391,9 +391,9 @@ impl Socket {
             return false;
         }
         let part = self.snd_wnd.min(self.window.cwnd) / 3;
-        let train = self.next_train(2);
-        // What is a segment short of it is less than its whole segments, too.
-        let is_enough = allowed >= part || (train.is_below(allowed + mss) && allowed >= train.segments() * mss);
+        // What is a segment short of it is less than its whole segments, too, and known without a division.
+        let may_be_enough = IS_DEVICE || self.is_train_below(2, allowed + mss);
+        let is_enough = allowed >= part || (may_be_enough && self.train_segments(2) <= allowed / mss);
         if !is_enough && time::us_since(cx.now, self.last_data_sent.instant()) <= SOON_US {
             let srtt = self.rtt.srtt();
             let soon = self.tx.oldest_sent_at(cx.pool).is_some_and(|sent_at| {
@@ -405,7 +405,7 @@ impl Socket {
             }
         }
         // The rest of the burst leaves with this segment.
-        self.burst_left = train.segments().min(allowed / mss).saturating_sub(1).min(u8::MAX.into()) as u8;
+        self.burst_left = self.train_segments(2).min(allowed / mss).saturating_sub(1).min(u8::MAX.into()) as u8;
         false
     }
 
@@ -515,7 +515,7 @@ impl Socket {
     fn is_train_over(&self, least: u8) -> bool {
         let credit = self.window.cwnd.saturating_sub(self.in_flight());
         let is_last = self.tx.unsent_bytes().min(self.window_room()).min(credit) < self.mss();
-        is_last || self.next_train(least).is_below((u32::from(self.train) + 1) * self.mss())
+        is_last || self.is_train_within(least, self.train.into())
     }
 
     fn fin_leaves(&mut self) {

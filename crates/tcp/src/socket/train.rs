@@ -2,6 +2,7 @@
 //! (`tcp_bound_to_half_wnd`).
 
 use super::Socket;
+use crate::IS_DEVICE;
 
 /// Bytes that are handed to a device at once, at the most.
 const LONGEST: u64 = 65_536;
@@ -9,8 +10,7 @@ const LONGEST: u64 = 65_536;
 /// What the length of a train depends on. Most who ask compare it: [`is_below`](Self::is_below) does so without a division, which
 /// takes longer than all else here.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Train {
-    mss: u32,
+struct Train {
     /// Bytes that it has at least, and at the most.
     least: u32,
     most: u32,
@@ -26,6 +26,7 @@ pub(super) struct Train {
 
 impl Train {
     /// Bytes, before they are cut to whole segments.
+    #[inline]
     fn bytes(&self) -> u32 {
         let bytes = if self.srtt_us == 0 {
             LONGEST
@@ -36,15 +37,9 @@ impl Train {
         (bytes as u32).max(self.least).min(self.most)
     }
 
-    /// Whole segments.
-    #[inline]
-    pub(super) fn segments(&self) -> u32 {
-        self.bytes() / self.mss
-    }
-
     /// Whether it has fewer than so many bytes, before they are cut to whole segments.
     #[inline]
-    pub(super) fn is_below(&self, bytes: u32) -> bool {
+    fn is_below(&self, bytes: u32) -> bool {
         if self.most < bytes {
             return true;
         }
@@ -66,12 +61,11 @@ impl Socket {
     /// What leaves next at once, of `least` segments where the windows have room for them: a millisecond at twice the rate that the
     /// congestion window makes, or at 1.2 times that rate from half of the slow-start threshold on.
     #[inline]
-    pub(super) fn next_train(&self, least: u8) -> Train {
+    fn next_train(&self, least: u8) -> Train {
         let mss = self.mss();
         let percent = if self.window.cwnd < self.window.ssthresh / 2 { 200 } else { 120 };
         let half = if self.max_wnd > 536 { self.max_wnd / 2 } else { self.max_wnd };
         Train {
-            mss,
             least: u32::from(least) * mss,
             most: half.min(self.window.cwnd / 2).max(mss),
             srtt_us: self.rtt.srtt(),
@@ -81,11 +75,33 @@ impl Socket {
         }
     }
 
+    /// Whole segments of it.
+    #[cfg_attr(all(target_pointer_width = "32", not(target_family = "wasm")), inline(never))]
+    pub(super) fn train_segments(&self, least: u8) -> u32 {
+        self.next_train(least).bytes() / self.mss()
+    }
+
+    /// Whether it has so many segments at the most.
+    #[inline]
+    pub(super) fn is_train_within(&self, least: u8, segments: u32) -> bool {
+        // Flash may be dearer than time.
+        if IS_DEVICE {
+            self.train_segments(least) <= segments
+        } else {
+            self.is_train_below(least, (segments + 1) * self.mss())
+        }
+    }
+
+    /// Whether it has fewer than so many bytes, before it is cut to whole segments.
+    #[inline]
+    pub(super) fn is_train_below(&self, least: u8, bytes: u32) -> bool {
+        self.next_train(least).is_below(bytes)
+    }
+
     /// Bytes that Linux would hand to the device at once.
     #[inline]
     pub fn burst(&self) -> u32 {
-        let train = self.next_train(2);
-        train.segments() * train.mss
+        self.train_segments(2) * self.mss()
     }
 }
 
@@ -110,7 +126,7 @@ mod tests {
             off in -2_i64..=2,
         ) {
             let (least, most) = (least * mss, most.max(mss));
-            let train = Train { mss, least, most, srtt_us, rate_in_srtt: window * 10_000 * percent, paced, near };
+            let train = Train { least, most, srtt_us, rate_in_srtt: window * 10_000 * percent, paced, near };
             prop_assert_eq!(train.is_below(bytes), train.bytes() < bytes);
             // Where it matters most.
             let close = (i64::from(train.bytes()) + off) as u32;
