@@ -30,15 +30,23 @@ pub(crate) struct SerialClock {
     bps: u64,
     /// Below `bps`, in units of `1 / bps` nanoseconds.
     remainder: u64,
-    /// The last packet's bytes, and how long as many take: whole nanoseconds, and the rest in those units. Most packets are as long as
-    /// the one before them, and a division takes longer than all else here.
-    last: (u64, u64, u64),
+    /// Most packets are as long as the one before them, and a division takes longer than all else here.
+    last: Taken,
+}
+
+/// How long so many bytes take.
+#[derive(Clone, Copy, Debug, Default)]
+struct Taken {
+    bytes: u64,
+    nanos: u64,
+    /// The rest, in units of `1 / bps` nanoseconds.
+    rest: u64,
 }
 
 impl SerialClock {
     /// That of a link of `rate` (above zero; zero counts as 1 bit/s).
     pub(crate) fn new(rate: Rate) -> Self {
-        Self { bps: rate.bps().max(1), remainder: 0, last: (0, 0, 0) }
+        Self { bps: rate.bps().max(1), remainder: 0, last: Taken::default() }
     }
 
     /// The link falls idle.
@@ -50,12 +58,12 @@ impl SerialClock {
     /// How many nanoseconds `bytes` take, given what the packets before them left over.
     #[inline]
     pub(crate) fn time_for(&mut self, bytes: u64) -> u64 {
-        if bytes != self.last.0 {
+        if bytes != self.last.bytes {
             // 2^32 bytes would need 65 bits here; packets are far below, and beyond the product saturates.
             let scaled = (bytes * 8).saturating_mul(1_000_000_000);
-            self.last = (bytes, scaled / self.bps, scaled % self.bps);
+            self.last = Taken { bytes, nanos: scaled / self.bps, rest: scaled % self.bps };
         }
-        let (_, nanos, rest) = self.last;
+        let Taken { nanos, rest, .. } = self.last;
         let missing = self.bps - self.remainder;
         let is_one_more = rest >= missing;
         self.remainder = if is_one_more { rest - missing } else { self.remainder + rest };

@@ -39,7 +39,7 @@ impl Rtt {
             let (srtt, rttvar) = (self.srtt as i32, self.rttvar as i32);
             let error = us as i32 - srtt;
             let change = error.abs() - rttvar;
-            // Linux takes each sample for all that it is, and shifts where others divide.
+            // Linux takes each sample with its full weight: a shift is enough there.
             let (change, error) =
                 if n == 1 && !IS_DEVICE { (change / 4, error / 8) } else { (change / (4 * n), error / (8 * n)) };
             self.rttvar = (rttvar + change).clamp(0, 1 << 30) as u32;

@@ -3,6 +3,8 @@
 //! in each of the sockets' buffers, and prints how many segments with data were sent, for how long in virtual time, and how much
 //! processor time that took; s. `cargo xtask bench sim` runs it beside the simulator.
 
+#[path = "../../../crates/sim/examples/bench_sim/clock.rs"]
+mod clock;
 #[path = "../../../crates/sim/examples/bench_sim/smoltcp.rs"]
 mod smoltcp;
 
@@ -10,7 +12,6 @@ use std::{env, error::Error, fmt::Display};
 
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha20Rng;
-use rustix::time::{ClockId, clock_gettime};
 
 /// Whether a packet is lost, by the generator that smoltcp's test has.
 struct Chance(ChaCha20Rng);
@@ -38,14 +39,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let [bytes, rate_bps, rtt_us, queue, buffer] = numbers[..] else {
         return Err("usage: fullpipe-netsim BYTES RATE RTT QUEUE BUFFER".into());
     };
-    let begun = processor_time();
+    let begun = clock::processor_time();
     let (segments, virtual_seconds) = smoltcp::transfer(bytes, rtt_us, buffer as usize, Some((rate_bps, queue)))?;
-    println!("{segments} {virtual_seconds} {}", processor_time() - begun);
+    println!("{segments} {virtual_seconds} {}", clock::processor_time() - begun);
     Ok(())
-}
-
-/// Processor time of this thread; s.
-fn processor_time() -> f64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }

@@ -3,6 +3,7 @@
 //! `--netsim` where smoltcp's `netsim` is as its own package builds it (`xtask/netsim`); with a number of connections as its argument
 //! (and seconds, 1 by default) it runs these once, for whoever counts instructions.
 
+mod clock;
 mod smoltcp;
 
 use std::{
@@ -16,7 +17,9 @@ use std::{
 use fullpipe_path::{QueueSize, Random as Chance};
 use fullpipe_sim::{HostSpec, Prediction, Range, Spec, knob, predict, run};
 use fullpipe_units::{Bytes, Micros, Rate};
-use rustix::time::{ClockId, clock_gettime};
+use rustix::time::ClockId;
+
+use clock::{processor_time, seconds};
 
 /// The link, its round-trip time, and the receive window, which holds less than the path.
 const RATE_BPS: u64 = 1_000_000_000;
@@ -168,16 +171,6 @@ impl Figures {
     fn speed(&self) -> f64 {
         self.segments as f64 / self.seconds
     }
-}
-
-/// Processor time of this thread; s.
-fn processor_time() -> f64 {
-    seconds(ClockId::ThreadCPUTime)
-}
-
-fn seconds(clock: ClockId) -> f64 {
-    let time = clock_gettime(clock);
-    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
 fn spec(rate_bps: u64, rtt_us: u64, loss: Option<u32>) -> Result<Spec, Box<dyn Error>> {

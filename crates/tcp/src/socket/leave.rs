@@ -391,9 +391,7 @@ impl Socket {
             return false;
         }
         let part = self.snd_wnd.min(self.window.cwnd) / 3;
-        // What is a segment short of it is less than its whole segments, too, and known without a division.
-        let may_be_enough = IS_DEVICE || self.is_train_below(2, allowed + mss);
-        let is_enough = allowed >= part || (may_be_enough && self.train_segments(2) <= allowed / mss);
+        let is_enough = allowed >= part || self.is_train_within(2, allowed / mss);
         if !is_enough && time::us_since(cx.now, self.last_data_sent.instant()) <= SOON_US {
             let srtt = self.rtt.srtt();
             let soon = self.tx.oldest_sent_at(cx.pool).is_some_and(|sent_at| {

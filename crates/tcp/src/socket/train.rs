@@ -84,18 +84,12 @@ impl Socket {
     /// Whether it has so many segments at the most.
     #[inline]
     pub(super) fn is_train_within(&self, least: u8, segments: u32) -> bool {
-        // Flash may be dearer than time.
+        // A small device has no flash to spare for the way without a division.
         if IS_DEVICE {
             self.train_segments(least) <= segments
         } else {
-            self.is_train_below(least, (segments + 1) * self.mss())
+            self.next_train(least).is_below((segments + 1) * self.mss())
         }
-    }
-
-    /// Whether it has fewer than so many bytes, before it is cut to whole segments.
-    #[inline]
-    pub(super) fn is_train_below(&self, least: u8, bytes: u32) -> bool {
-        self.next_train(least).is_below(bytes)
     }
 
     /// Bytes that Linux would hand to the device at once.
