@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
 
 use std::{
-    fs,
+    env, fs,
     path::Path,
     process::{Command, Output, Stdio},
 };
@@ -21,10 +21,14 @@ fn in_namespace(test: &str, folder: &Path, script: &str) -> Option<Output> {
         eprintln!("skipped {test}: `unshare -n` is not possible here");
         return None;
     };
+    // By its name alone: its folder may be one that a shell would take apart.
+    let programs = Path::new(FULLPIPE).parent().unwrap().to_path_buf();
+    let path = env::var_os("PATH").unwrap_or_default();
     let output = Command::new("unshare")
         .args([options, "sh", "-euc", script])
         .current_dir(folder)
-        .env("F", FULLPIPE)
+        .env("F", "fullpipe")
+        .env("PATH", env::join_paths([programs].into_iter().chain(env::split_paths(&path))).unwrap())
         .env("FULLPIPE_STATE_DIR", folder.join("state"))
         .env("FULLPIPE_SYSCTL_DIR", folder.join("sysctl.d"))
         .stdin(Stdio::null())

@@ -76,7 +76,7 @@ impl Terminal {
     }
 
     fn watch(&self, words: &str) -> String {
-        self.write(&format!("{} watch {words}", env!("CARGO_BIN_EXE_fullpipe")));
+        self.write(&format!("'{}' watch {words}", env!("CARGO_BIN_EXE_fullpipe")));
         self.press("Enter");
         self.until("q quit")
     }

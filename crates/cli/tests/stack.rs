@@ -240,7 +240,7 @@ fn a_device_in_use_or_of_another_kind_is_named_with_the_way_out() {
     let first = first.spawn().unwrap();
     until_device_is_up(&first, "fp0");
     for (device, says) in [("fp0", "in use"), ("lo", "no TUN device")] {
-        let second = beside(&first, &format!("exec {FULLPIPE} stack serve --device {device} --json"));
+        let second = beside(&first, &format!("exec '{FULLPIPE}' stack serve --device {device} --json"));
         let error = error(&second, 23);
         assert!(error["message"].as_str().unwrap().contains(says), "{error}");
         assert!(error["hint"].as_str().unwrap().contains("--device"), "{error}");

@@ -14,6 +14,9 @@ pub(crate) fn missing(programs: &[&str], target: &str) -> Option<String> {
     if let Some(program) = programs.iter().find(|program| !found(program)) {
         return Some(format!("the program {program}"));
     }
+    if target.ends_with("windows-gnu") && env::current_exe().is_ok_and(|path| path.to_string_lossy().contains(' ')) {
+        return Some("a target folder without a space in its path, which MinGW's dlltool needs,".to_owned());
+    }
     let libraries = Command::new("rustc").args(["--print", "target-libdir", "--target", target]).output();
     let libraries = libraries.map(|output| PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()));
     let here = libraries.is_ok_and(|folder| folder.is_dir());
