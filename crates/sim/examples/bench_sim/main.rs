@@ -31,7 +31,9 @@ const QUEUE: u32 = 10_000;
 const BYTES: u64 = 400_000_000;
 /// Losses towards the receiver that are tried, one in so many packets.
 const LOSSES: [Option<u32>; 2] = [None, Some(1_000)];
-const ROUNDS: usize = 3;
+/// In each round everything runs once, in turn: on a machine with neighbours, figures of one round are alike and those of two may not be.
+const ROUNDS: usize = 15;
+const CROWD_ROUNDS: usize = 5;
 const POINTS: usize = 1_000;
 /// Connections at one bottleneck, each for so long.
 const CROWDS: [u32; 3] = [1, 100, 1_000];
@@ -82,18 +84,19 @@ fn main() -> Result<(), Box<dyn Error>> {
             of_own_build.push(own_build(program)?);
         }
     }
+    let own = found[0].clone();
     for (found, loss) in found.iter_mut().zip(LOSSES) {
         let case = loss.map_or_else(|| "no loss".to_owned(), |one_in| format!("one packet in {one_in} lost"));
         let middle = print(&case, found);
         println!("  {:<26} {} segments in {:.1} s of the simulation", "", middle.segments, middle.virtual_seconds);
     }
-    let own = median(&mut found[0]).speed();
     let cases = ["smoltcp, the same path", "smoltcp, lines that delay", "smoltcp, its own build"];
     let of_peers = of_peers.into_iter().chain(netsim.is_some().then_some(of_own_build));
     for ((mut found, case), aim) in of_peers.zip(cases).zip([" (aim 3)", "", " (aim 3)"]) {
+        let [low, middle, high] = quartiles(own.iter().zip(&found).map(|(own, peer)| own.speed() / peer.speed()));
         let peer = print(case, &mut found);
         println!("  {:<26} {} segments in {:.1} s of the simulation", "", peer.segments, peer.virtual_seconds);
-        println!("  ratio without loss         {:.2}{aim}", own / peer.speed());
+        println!("  ratio without loss         {middle:.2}{aim}; of half of the rounds {low:.2} to {high:.2}");
     }
     crowds()?;
     sweep()
@@ -122,22 +125,24 @@ fn own_build(program: &str) -> Result<Figures, Box<dyn Error>> {
 fn crowds() -> Result<(), Box<dyn Error>> {
     println!("connections at one bottleneck of 1 Gbit/s and {RTT_US} us, data segments that arrive:");
     let mut found = [const { Vec::new() }; CROWDS.len()];
-    let mut parts = Vec::new();
-    for _ in 0..ROUNDS {
-        parts.clear();
-        for (found, flows) in found.iter_mut().zip(CROWDS) {
+    let mut sent = [const { Vec::new() }; CROWDS.len()];
+    for _ in 0..CROWD_ROUNDS {
+        for ((found, sent), flows) in found.iter_mut().zip(&mut sent).zip(CROWDS) {
             let begun = processor_time();
-            let [segments, sent] = crowd(flows, CROWD_TIME)?;
+            let [arrived, left] = crowd(flows, CROWD_TIME)?;
             let seconds = processor_time() - begun;
-            found.push(Figures { segments, seconds, virtual_seconds: CROWD_TIME.as_secs_f64() });
-            parts.push(segments as f64 / sent as f64);
+            let figures = |segments| Figures { segments, seconds, virtual_seconds: CROWD_TIME.as_secs_f64() };
+            found.push(figures(arrived));
+            sent.push(figures(left));
         }
     }
-    let mut alone = None;
-    for ((found, flows), part) in found.iter_mut().zip(CROWDS).zip(parts) {
-        let speed = print(&format!("{flows}"), found).speed();
-        let (one, part_of_one) = *alone.get_or_insert((speed, part));
-        let (arrived, sent) = (one / speed, one / part_of_one / (speed / part));
+    let alone = [&found[0], &sent[0]].map(Clone::clone);
+    for ((found, sent), flows) in found.iter_mut().zip(&sent).zip(CROWDS) {
+        let of_one = |alone: &[Figures], crowd: &[Figures]| {
+            quartiles(alone.iter().zip(crowd).map(|(alone, crowd)| alone.speed() / crowd.speed()))[1]
+        };
+        let [arrived, sent] = [of_one(&alone[0], found), of_one(&alone[1], sent)];
+        print(&format!("{flows}"), found);
         println!("  {:<26} {arrived:.2} times the cost of one (aim 2), {sent:.2} by segments sent", "");
     }
     Ok(())
@@ -153,6 +158,13 @@ fn crowd(flows: u32, time: Micros) -> Result<[u64; 2], Box<dyn Error>> {
     let outcome = run(&spec)?;
     let bytes = outcome.others.iter().map(|bytes| bytes.get()).sum::<u64>() + outcome.transfer.bytes.get();
     Ok([bytes / 1_448, outcome.segments_of_all])
+}
+
+/// The lower quartile, the median and the upper quartile.
+fn quartiles(ratios: impl Iterator<Item = f64>) -> [f64; 3] {
+    let mut ratios: Vec<f64> = ratios.collect();
+    ratios.sort_by(f64::total_cmp);
+    [1, 2, 3].map(|quarter| ratios[(ratios.len() - 1) * quarter / 4])
 }
 
 fn median(found: &mut [Figures]) -> Figures {
