@@ -84,17 +84,16 @@ fn main() -> Result<(), Box<dyn Error>> {
             of_own_build.push(own_build(program)?);
         }
     }
-    let own = found[0].clone();
-    for (found, loss) in found.iter_mut().zip(LOSSES) {
+    for (found, loss) in found.iter().zip(LOSSES) {
         let case = loss.map_or_else(|| "no loss".to_owned(), |one_in| format!("one packet in {one_in} lost"));
         let middle = print(&case, found);
         println!("  {:<26} {} segments in {:.1} s of the simulation", "", middle.segments, middle.virtual_seconds);
     }
     let cases = ["smoltcp, the same path", "smoltcp, lines that delay", "smoltcp, its own build"];
     let of_peers = of_peers.into_iter().chain(netsim.is_some().then_some(of_own_build));
-    for ((mut found, case), aim) in of_peers.zip(cases).zip([" (aim 3)", "", " (aim 3)"]) {
-        let [low, middle, high] = quartiles(own.iter().zip(&found).map(|(own, peer)| own.speed() / peer.speed()));
-        let peer = print(case, &mut found);
+    for ((of_peer, case), aim) in of_peers.zip(cases).zip([" (aim 3)", "", " (aim 3)"]) {
+        let [low, middle, high] = ratios(&found[0], &of_peer);
+        let peer = print(case, &of_peer);
         println!("  {:<26} {} segments in {:.1} s of the simulation", "", peer.segments, peer.virtual_seconds);
         println!("  ratio without loss         {middle:.2}{aim}; of half of the rounds {low:.2} to {high:.2}");
     }
@@ -125,24 +124,21 @@ fn own_build(program: &str) -> Result<Figures, Box<dyn Error>> {
 fn crowds() -> Result<(), Box<dyn Error>> {
     println!("connections at one bottleneck of 1 Gbit/s and {RTT_US} us, data segments that arrive:");
     let mut found = [const { Vec::new() }; CROWDS.len()];
-    let mut sent = [const { Vec::new() }; CROWDS.len()];
+    let mut parts = [0.0; CROWDS.len()];
     for _ in 0..CROWD_ROUNDS {
-        for ((found, sent), flows) in found.iter_mut().zip(&mut sent).zip(CROWDS) {
+        for ((found, part), flows) in found.iter_mut().zip(&mut parts).zip(CROWDS) {
             let begun = processor_time();
-            let [arrived, left] = crowd(flows, CROWD_TIME)?;
+            let [segments, sent] = crowd(flows, CROWD_TIME)?;
             let seconds = processor_time() - begun;
-            let figures = |segments| Figures { segments, seconds, virtual_seconds: CROWD_TIME.as_secs_f64() };
-            found.push(figures(arrived));
-            sent.push(figures(left));
+            found.push(Figures { segments, seconds, virtual_seconds: CROWD_TIME.as_secs_f64() });
+            // As in each round.
+            *part = segments as f64 / sent as f64;
         }
     }
-    let alone = [&found[0], &sent[0]].map(Clone::clone);
-    for ((found, sent), flows) in found.iter_mut().zip(&sent).zip(CROWDS) {
-        let of_one = |alone: &[Figures], crowd: &[Figures]| {
-            quartiles(alone.iter().zip(crowd).map(|(alone, crowd)| alone.speed() / crowd.speed()))[1]
-        };
-        let [arrived, sent] = [of_one(&alone[0], found), of_one(&alone[1], sent)];
-        print(&format!("{flows}"), found);
+    for ((of_crowd, part), flows) in found.iter().zip(parts).zip(CROWDS) {
+        print(&format!("{flows}"), of_crowd);
+        let [_, arrived, _] = ratios(&found[0], of_crowd);
+        let sent = arrived * part / parts[0];
         println!("  {:<26} {arrived:.2} times the cost of one (aim 2), {sent:.2} by segments sent", "");
     }
     Ok(())
@@ -160,21 +156,19 @@ fn crowd(flows: u32, time: Micros) -> Result<[u64; 2], Box<dyn Error>> {
     Ok([bytes / 1_448, outcome.segments_of_all])
 }
 
-/// The lower quartile, the median and the upper quartile.
-fn quartiles(ratios: impl Iterator<Item = f64>) -> [f64; 3] {
-    let mut ratios: Vec<f64> = ratios.collect();
+/// How many times as fast one is as the other in the same round: the lower quartile, the median and the upper quartile.
+fn ratios(one: &[Figures], other: &[Figures]) -> [f64; 3] {
+    let mut ratios: Vec<f64> = one.iter().zip(other).map(|(one, other)| one.speed() / other.speed()).collect();
     ratios.sort_by(f64::total_cmp);
     [1, 2, 3].map(|quarter| ratios[(ratios.len() - 1) * quarter / 4])
 }
 
-fn median(found: &mut [Figures]) -> Figures {
-    found.sort_by(|a, b| a.speed().total_cmp(&b.speed()));
-    found[found.len() / 2]
-}
-
-fn print(case: &str, found: &mut [Figures]) -> Figures {
-    let middle = median(found);
-    let ends = [found[0], found[found.len() - 1]].map(|one| one.speed() / 1e6);
+/// Prints the median speed and the range; the run in the middle.
+fn print(case: &str, found: &[Figures]) -> Figures {
+    let mut sorted = found.to_vec();
+    sorted.sort_by(|a, b| a.speed().total_cmp(&b.speed()));
+    let middle = sorted[sorted.len() / 2];
+    let ends = [sorted[0], sorted[sorted.len() - 1]].map(|one| one.speed() / 1e6);
     println!("  {case:<26} {:.2} M/s ({:.2} to {:.2})", middle.speed() / 1e6, ends[0], ends[1]);
     middle
 }
