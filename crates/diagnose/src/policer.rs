@@ -80,7 +80,10 @@ impl Level {
 /// More than that went through before the first loss, or nothing waits where the losses are.
 fn has_bucket(level: &Level, transfer: &Transfer, timeline: &Timeline, path: &Path, base: f64) -> bool {
     let Some(drops) = &transfer.drops else { return false };
-    let bucket_us = burst(&timeline.intervals, drops, (level.rate, base)) * 8e6 / level.rate;
+    let bucket = burst(&timeline.intervals, drops, (level.rate, base));
+    let bucket_us = bucket * 8e6 / level.rate;
+    let is_bucket =
+        bucket_us >= thresholds::POLICED_BUCKET_US && bucket >= thresholds::POLICED_BUCKET_SEGMENTS * timeline.mss;
     let is_waiting = match drops.wait_us {
         Some(wait) => bucket_us < thresholds::POLICED_BY_WAIT * wait.get() as f64,
         None => is_queueing(&timeline.intervals, path),
@@ -90,7 +93,7 @@ fn has_bucket(level: &Level, transfer: &Transfer, timeline: &Timeline, path: &Pa
     let queued = drops.wait_us.map(|wait| wait.get() as f64 * level.rate / 8e6);
     let is_unqueued = queued.is_some_and(|bytes| bytes < thresholds::POLICED_QUEUED_SEGMENTS * timeline.mss)
         && level.apart >= thresholds::MOST_OF_INTERVAL * level.time;
-    !is_waiting && bucket_us >= thresholds::POLICED_BUCKET_US || is_unqueued
+    !is_waiting && is_bucket || is_unqueued
 }
 
 /// What got through between losses that lie so many round trips of `base` apart, as rates in bit/s, each with the time that it was

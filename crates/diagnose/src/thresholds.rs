@@ -302,8 +302,10 @@ pub(crate) const POLICED_QUANTILE: f64 = 0.9;
 pub(crate) const POLICED_SAME: f64 = 0.1;
 pub(crate) const POLICED_SAME_LEAST: usize = 8;
 
-/// A bucket lets so much through before it is empty, as time at its rate, ...
+/// A bucket lets so much through before it is empty, as time at its rate, and so many segments: how they fall into the time of a sample makes
+/// up to two of a link's rate, ...
 pub(crate) const POLICED_BUCKET_US: f64 = 10_000.0;
+pub(crate) const POLICED_BUCKET_SEGMENTS: f64 = 3.0;
 
 /// ... which is more than what comes behind a loss has to wait by this factor: what a queue takes up beyond its rate has to
 /// wait for as long.

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use fullpipe_capture::{Keep, Reader, Tracker};
-use fullpipe_diagnose::{Confidence, Diagnosis, Limiter};
-use fullpipe_path::{IpVersions, QueueSize, RateTrace};
+use fullpipe_diagnose::{Confidence, Detail, Diagnosis, Limiter};
+use fullpipe_path::{IpVersions, PolicerSpec, QueueSize, RateTrace};
 use fullpipe_sim::{Capture, HostSpec, Outcome, Spec, knob, run};
 use fullpipe_units::{Bytes, Micros, Rate};
 
@@ -197,6 +197,41 @@ fn a_radio_link_with_a_deep_queue_is_full_however_its_rate_changes() {
             // No round trip shows there: it could be the application as well, and that is said.
             assert_eq!((receiver.limiter, receiver.or[0].limiter), (Limiter::Application, limiter));
             assert_eq!(receiver.confidence, Confidence::Low);
+        }
+    }
+}
+
+/// Beside the receiver, where the queue of a full link overflows: without timestamps nothing tells how long it was, a deep one hides the
+/// sender's clock while it grows, and at a low rate a segment takes longer than a small bucket.
+#[test]
+fn a_full_link_is_no_policer() {
+    let detail_of = |outcome: &Outcome| verdicts(outcome).map(|found| found.detail);
+    for (platforms, kbps, rtt_us, queue) in [
+        (["windows-2022", "linux-6.18"], 1_400, 2_500, 1.0),
+        (["windows-2025", "linux-5.x"], 1_000, 57_000, 1.9),
+        (["windows-2025", "linux-6.18"], 134_000, 136_000, 1.4),
+        (["freebsd-14", "macos-14"], 5_000, 6_100, 1.6),
+        (["freebsd-13", "macos-14"], 17_000, 23_000, 1.7),
+        (["linux-4.x", "linux-5.x"], 3_200, 67_000, 2.2),
+        (["macos-14", "linux-6.18"], 138_500, 7_600, 2.1),
+    ] {
+        let what = format!("{platforms:?}, {kbps} kbit/s, {rtt_us} us, {queue}");
+        let [sender, receiver] = platforms.map(|name| HostSpec::named(name).unwrap());
+        let size = QueueSize::Bdp { multiple: queue, at_least: 32 };
+        let path = knob::path(Rate::from_bps(kbps * 1_000), Micros::new(rtt_us), 0.0, size).unwrap();
+        let mut spec = Spec::new(path, sender, receiver);
+        (spec.time, spec.capture) = (Micros::new(rtt_us * 60).max(Micros::from_secs(5)), true);
+        let outcome = run(&spec).unwrap();
+        assert!(outcome.truth.limited(Limiter::Path) >= 0.75, "{what}: {:?}", outcome.truth.shares);
+        let [live, sender, receiver] = detail_of(&outcome);
+        assert_eq!([live, sender], [Some(Detail::Saturated); 2], "{what}");
+        // Where round trips don't show, losses may be all that does.
+        assert_ne!(receiver, Some(Detail::Policed), "{what}");
+        if kbps > 10_000 && rtt_us < 30_000 {
+            let (rate, burst) = (Rate::from_bps(kbps * 500), Bytes::new((kbps * rtt_us / 8_000).max(60_000)));
+            spec.path.hops[0].ab.police = Some(PolicerSpec { rate, burst });
+            let [_, sender, receiver] = detail_of(&run(&spec).unwrap());
+            assert_eq!([sender, receiver], [Some(Detail::Policed); 2], "{what}, policed");
         }
     }
 }

@@ -104,8 +104,11 @@ impl Connection {
 impl Diagnosis {
     pub(crate) fn answer(&self, allowed: &[Allowed]) -> Answer {
         let is_allowed = |limiter: &str, detail: Option<&String>| {
-            allowed.iter().filter(|allowed| allowed.limiter == limiter).any(|allowed| {
-                allowed.details.is_empty() || detail.is_some_and(|detail| allowed.details.contains(detail))
+            allowed.iter().filter(|allowed| allowed.limiter == limiter).any(|allowed| match detail {
+                Some(detail) if allowed.details.contains(detail) => true,
+                // Whoever is told of a policer complains to its operator: it has to be there.
+                Some(detail) if detail == "policed" => false,
+                _ => allowed.details.is_empty(),
             })
         };
         match () {
@@ -203,6 +206,7 @@ mod tests {
         ];
         let answer = |diagnosis: &str| connection(diagnosis).diagnosis.answer(&allowed);
         assert_eq!(answer(r#""limiter": "path", "detail": "saturated""#), Answer::Right);
+        assert_eq!(answer(r#""limiter": "path", "detail": "policed""#), Answer::Wrong, "no policer is there");
         assert_eq!(answer(r#""limiter": "send_buffer", "detail": null"#), Answer::Wrong);
         let both = r#""limiter": "application", "or": [{"limiter": "send_buffer", "detail": "buffer_cap"}]"#;
         assert_eq!(answer(both), Answer::Second);

@@ -10,8 +10,9 @@ const MOST_AWAITED: usize = 512;
 /// 4 ms (Linux with 250 Hz before timestamps had a rate of their own), 1 us.
 const TICKS_NS: [f64; 5] = [1e6, 1e7, 1e8, 4e6, 1e3];
 
-/// A tick is known after this long.
+/// A tick is known after this long; where a queue that grew meanwhile hides it, after twice, four and eight times as long from the same segment on.
 const LEAST_SPAN_NS: u64 = 200_000_000;
+const SPANS: u8 = 4;
 
 /// How fast two clocks drift apart at most, as a part: 30 in a million.
 const DRIFT: f64 = 30e-6;
@@ -20,6 +21,8 @@ const DRIFT: f64 = 30e-6;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Queueing {
     first: Option<(u32, u64)>,
+    /// Spans from there that showed no tick.
+    spans: u8,
     tick_ns: Option<f64>,
     least: Option<(f64, u64)>,
     epoch_until_ns: u64,
@@ -39,14 +42,18 @@ impl Queueing {
         };
         let (ticks, span_ns) = (f64::from(value.wrapping_sub(first).cast_signed()), at_ns.saturating_sub(first_ns));
         if self.tick_ns.is_none() {
-            if span_ns >= LEAST_SPAN_NS {
+            if span_ns >= LEAST_SPAN_NS << self.spans {
                 let near = |tick: &&f64| (ticks * **tick / span_ns as f64 - 1.0).abs() < 0.15;
                 self.tick_ns = TICKS_NS.iter().find(near).copied();
                 // It became known in the middle of a burst, perhaps.
                 self.epoch_until_ns = at_ns.saturating_add(trip_ns);
                 if self.tick_ns.is_none() {
-                    // Clocks of any other rate say nothing; look again with a longer span.
-                    self.first = Some((value, at_ns));
+                    // Clocks of any other rate say nothing; look again with a longer span. What begins in the middle of a full queue takes
+                    // it for an empty one.
+                    self.spans += 1;
+                    if self.spans == SPANS {
+                        (self.spans, self.first) = (0, Some((value, at_ns)));
+                    }
                 }
             }
             return;
@@ -274,6 +281,19 @@ mod tests {
                 assert_eq!(queueing.now_ns(), 0, "burst {burst}");
             }
         }
+    }
+
+    #[test]
+    fn a_queue_that_grows_while_the_tick_is_looked_for_shows() {
+        let mut queueing = Queueing::default();
+        for step in 0..2_000_u64 {
+            let sent_us = step * 500;
+            // 40 ms after a tenth of a second, which makes 240 ms of 200.
+            let queue_us = step.saturating_sub(100).min(100) * 400;
+            queueing.on((sent_us + 7_000 + queue_us) * 1_000, (sent_us / 1_000) as u32, 0);
+        }
+        let here_ms = queueing.here_ns().unwrap() / 1_000_000;
+        assert!((38..=40).contains(&here_ms), "{here_ms}");
     }
 
     #[test]

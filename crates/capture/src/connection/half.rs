@@ -222,6 +222,8 @@ struct Hole {
     carried: u64,
     /// Timestamp value of the segment above it.
     above: Option<u32>,
+    /// How long that one queued on the way here.
+    waited_ns: Option<u64>,
 }
 
 /// The last segment with payload, and the acknowledgement of it.
@@ -833,11 +835,8 @@ impl Half {
     fn on_fresh(&mut self, seen: &Seen, (from, end): (u64, u64), mss: u32) {
         let now = seen.at_ns;
         if from > self.snd_max {
-            let hole = Hole { born_ns: now, carried: self.drops.carried, above: seen.value() };
-            self.holes.push(self.snd_max, from, hole);
-            if let Some(wait_ns) = self.queueing.here_ns() {
-                self.drops.note_wait(wait_ns);
-            }
+            let (carried, waited_ns) = (self.drops.carried, self.queueing.here_ns());
+            self.holes.push(self.snd_max, from, Hole { born_ns: now, carried, above: seen.value(), waited_ns });
             self.note_hollow(from - self.snd_max);
             self.begins_beyond |= self.counters.data_packets <= 3 && from - self.snd_max >= 2 * self.flight.mss;
         }
@@ -975,6 +974,9 @@ impl Half {
         }
         let by_timer = self.is_timeout(age_ns);
         let bytes = range.1 - range.0;
+        if let Some(waited_ns) = hole.waited_ns {
+            self.drops.note_wait(waited_ns);
+        }
         self.drops.note(Drop { at_ns: hole.born_ns, carried: hole.carried, bytes, is_carried: false });
         self.note_loss(bytes, by_timer);
         self.karn = self.karn.max(self.snd_max);
@@ -1170,7 +1172,8 @@ impl Half {
             if to > self.una {
                 let new = self.sacked.add(from.max(self.una), to, ());
                 delivered += new;
-                if new == to - from {
+                // What was lost before it came here waited there.
+                if new == to - from && !self.holes.ends_at(from) {
                     self.note_behind_hole(now, to);
                 }
             }

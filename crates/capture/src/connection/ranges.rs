@@ -97,6 +97,11 @@ impl<T: Copy> Ranges<T> {
         (to - from).saturating_sub(had)
     }
 
+    /// Whether one of them ends at `position`.
+    pub(crate) fn ends_at(&self, position: u64) -> bool {
+        self.ranges.binary_search_by_key(&position, |range| range.to).is_ok()
+    }
+
     /// Forgets everything below `position`; tells how many bytes that were.
     #[inline]
     pub(crate) fn forget_below(&mut self, position: u64) -> u64 {

@@ -78,7 +78,7 @@ fn drops(half: &Half, start_ns: u64) -> Option<Drops> {
     };
     (!points.is_empty()).then(|| Drops {
         bytes: Bytes::new(half.drops.bytes()),
-        wait_us: half.drops.wait_us().map(Micros::new),
+        wait_us: half.drops.wait_us().filter(|_| half.sees_queues()).map(Micros::new),
         list: points.into_iter().map(point).collect(),
     })
 }

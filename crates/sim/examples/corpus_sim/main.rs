@@ -7,7 +7,7 @@ mod draw;
 use std::{
     collections::BTreeMap,
     error::Error,
-    fs,
+    fmt, fs,
     path::{Path, PathBuf},
     sync::{
         Mutex, PoisonError,
@@ -17,8 +17,9 @@ use std::{
 };
 
 use fullpipe_capture::{Keep, Reader, Tracker};
-use fullpipe_diagnose::{Confidence, Diagnosis, Limiter};
-use fullpipe_sim::{Capture, Outcome, run};
+use fullpipe_diagnose::{Confidence, Detail, Diagnosis, Limiter};
+use fullpipe_path::Direction;
+use fullpipe_sim::{Capture, Outcome, Spec, run};
 
 use self::draw::{Drawn, draw};
 
@@ -28,13 +29,26 @@ const VIEWS: [&str; 3] = ["live view", "sender's capture", "receiver's capture"]
 /// Failing seeds that are named, of each kind.
 const NAMED: usize = 6;
 
+/// What holds a transfer. A full path and a policer are told apart: whoever is told of a policer complains to its operator.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Holder {
+    limiter: Limiter,
+    is_policer: bool,
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_policer { f.pad("policer") } else { f.pad(&self.limiter.to_string()) }
+    }
+}
+
 /// A view, the truth, the verdict, and the family.
-type Miss = (usize, Limiter, Limiter, &'static str);
+type Miss = (usize, Holder, Holder, &'static str);
 
 #[derive(Default)]
 struct Tally {
     /// By view, truth and verdict.
-    counts: [BTreeMap<(Limiter, Limiter), u64>; 3],
+    counts: [BTreeMap<(Holder, Holder), u64>; 3],
     /// By view, truth, verdict and family: seeds with their words.
     wrong: BTreeMap<Miss, Vec<(u64, String)>>,
     /// By view: verdicts called high, and those of them that are wrong.
@@ -81,12 +95,13 @@ fn one(seed: u64, tally: &Mutex<Tally>, folder: Option<&Path>) {
         locked(tally).ambiguous += 1;
         return;
     };
+    let truth = Holder { limiter: truth, is_policer: truth == Limiter::Path && is_policed(&drawn.spec) };
     let verdicts = [
         Some(outcome.diagnosis()),
         of_capture(outcome.capture.as_ref()),
         of_capture(outcome.receiver_capture.as_ref()),
     ]
-    .map(|diagnosis| diagnosis.map_or((Limiter::InsufficientEvidence, false), sureness));
+    .map(|diagnosis| diagnosis.map_or((NOBODY, false), sureness));
     if let Some(folder) = folder.filter(|_| verdicts.iter().any(|verdict| verdict.0 != truth))
         && let Err(error) = keep(folder, seed, &drawn, &outcome, truth)
     {
@@ -95,8 +110,16 @@ fn one(seed: u64, tally: &Mutex<Tally>, folder: Option<&Path>) {
     note(&mut locked(tally), seed, &drawn, &outcome, truth, verdicts);
 }
 
+const NOBODY: Holder = Holder { limiter: Limiter::InsufficientEvidence, is_policer: false };
+
+/// Whether a policer is what the path has least of.
+fn is_policed(spec: &Spec) -> bool {
+    let policed = spec.path.hops(Direction::AToB).iter().filter_map(|hop| Some(hop.police?.rate)).min();
+    policed.is_some_and(|policed| spec.path.bottleneck(Direction::AToB).is_none_or(|link| policed < link))
+}
+
 /// What is wanted to find the reason of a wrong verdict.
-fn keep(folder: &Path, seed: u64, drawn: &Drawn, outcome: &Outcome, truth: Limiter) -> std::io::Result<()> {
+fn keep(folder: &Path, seed: u64, drawn: &Drawn, outcome: &Outcome, truth: Holder) -> std::io::Result<()> {
     fs::create_dir_all(folder)?;
     let words = format!("{}: {}\ntruth: {truth}\nlive: {:#?}\n", drawn.family, drawn.words, outcome.diagnosis());
     fs::write(folder.join(format!("{seed}-live.txt")), words)?;
@@ -109,25 +132,19 @@ fn keep(folder: &Path, seed: u64, drawn: &Drawn, outcome: &Outcome, truth: Limit
 }
 
 /// The verdict, and whether it is called sure.
-fn sureness(diagnosis: Diagnosis) -> (Limiter, bool) {
-    (diagnosis.limiter, diagnosis.confidence == Confidence::High)
+fn sureness(diagnosis: Diagnosis) -> (Holder, bool) {
+    let Diagnosis { limiter, detail, confidence, .. } = diagnosis;
+    (Holder { limiter, is_policer: detail == Some(Detail::Policed) }, confidence == Confidence::High)
 }
 
-fn note(
-    tally: &mut Tally,
-    seed: u64,
-    drawn: &Drawn,
-    outcome: &Outcome,
-    truth: Limiter,
-    verdicts: [(Limiter, bool); 3],
-) {
+fn note(tally: &mut Tally, seed: u64, drawn: &Drawn, outcome: &Outcome, truth: Holder, verdicts: [(Holder, bool); 3]) {
     tally.labelled += 1;
     for (view, (verdict, is_sure)) in verdicts.into_iter().enumerate() {
         tally.sure[view][0] += u64::from(is_sure);
         tally.sure[view][1] += u64::from(is_sure && verdict != truth);
         *tally.counts[view].entry((truth, verdict)).or_default() += 1;
         if verdict != truth {
-            let words = format!("{} (truth {:.0} %)", drawn.words, outcome.truth.limited(truth) * 100.0);
+            let words = format!("{} (truth {:.0} %)", drawn.words, outcome.truth.limited(truth.limiter) * 100.0);
             tally.wrong.entry((view, truth, verdict, drawn.family)).or_default().push((seed, words));
         }
     }
@@ -160,7 +177,7 @@ fn print(tally: &mut Tally) {
     for (view, name) in VIEWS.iter().enumerate() {
         let counts = &tally.counts[view];
         let right: u64 = counts.iter().filter(|((truth, verdict), _)| truth == verdict).map(|(_, count)| count).sum();
-        let silent = |((_, verdict), _): &(&(Limiter, Limiter), &u64)| *verdict == Limiter::InsufficientEvidence;
+        let silent = |((_, verdict), _): &(&(Holder, Holder), &u64)| *verdict == NOBODY;
         let silent: u64 = counts.iter().filter(silent).map(|(_, count)| count).sum();
         let all = tally.labelled.max(1) as f64;
         println!(
