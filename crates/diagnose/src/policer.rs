@@ -6,7 +6,7 @@
 use crate::{
     Transfer,
     loss::Losses,
-    packets::Answers,
+    packets::{self, Answers},
     path::Path,
     stats, thresholds,
     timeline::{self, Interval, Timeline},
@@ -36,7 +36,7 @@ pub(crate) fn rate(
     // A sender hears of losses a round trip later, and repeats what was lost meanwhile: where that comes in batches, only what gets
     // through in whole round trips is level.
     thresholds::POLICED_ROUND_TRIPS.into_iter().find_map(|round_trips| {
-        let mut rates = between(drops, (base, round_trips));
+        let mut rates = between(&timeline.intervals, drops, (base, round_trips));
         rates.extend(learned(&timeline.intervals, drops, &rates, base));
         let level = Level::new(rates, base)?;
         has_bucket(&level, transfer, timeline, path, base).then_some(level.rate)
@@ -97,20 +97,40 @@ fn has_bucket(level: &Level, transfer: &Transfer, timeline: &Timeline, path: &Pa
 }
 
 /// What got through between losses that lie so many round trips of `base` apart, as rates in bit/s, each with the time that it was
-/// taken over.
-fn between(drops: &Drops, (base, round_trips): (f64, f64)) -> Vec<(f64, f64)> {
+/// taken over. While a sender has nothing to send for a round trip, a bucket fills up: what got through over such a time is no rate of it.
+fn between(intervals: &[Interval], drops: &Drops, (base, round_trips): (f64, f64)) -> Vec<(f64, f64)> {
     let least = (base * round_trips).max(thresholds::POLICED_LEAST_US);
+    let rests = rests(intervals, base);
+    let mut rests = rests.iter().copied().peekable();
     let mut rates = Vec::new();
     let mut points = drops.list.iter().map(|drop| (drop.at_us.get() as f64, drop.passed.get() as f64));
     let Some(mut last) = points.next() else { return rates };
     for point in points {
         let time = point.0 - last.0;
         if time >= least {
-            rates.push(((point.1 - last.1).max(0.0) * 8e6 / time, time));
+            while rests.next_if(|(_, to)| *to <= last.0).is_some() {}
+            if rests.peek().is_none_or(|(from, _)| *from >= point.0) {
+                rates.push(((point.1 - last.1).max(0.0) * 8e6 / time, time));
+            }
             last = point;
         }
     }
     rates
+}
+
+/// When the sender had nothing to send for a round trip and longer: from when and until when, in order.
+fn rests(intervals: &[Interval], base: f64) -> Vec<(f64, f64)> {
+    let is_at_rest = |i: &Interval| packets::is_idle(i) || packets::is_asked(i);
+    let mut rests: Vec<(f64, f64)> = Vec::new();
+    for interval in intervals.iter().filter(|i| is_at_rest(i)) {
+        let (from, to) = (interval.from_us as f64, interval.to_us as f64);
+        match rests.last_mut() {
+            Some((_, end)) if *end >= from => *end = to,
+            _ => rests.push((from, to)),
+        }
+    }
+    rests.retain(|(from, to)| to - from >= base);
+    rests
 }
 
 /// The rate of a sender that lost much at one rate and keeps to that rate from then on, evenly and without a loss: it has learned what

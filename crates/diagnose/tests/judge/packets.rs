@@ -144,6 +144,27 @@ fn what_comes_late_or_waits_to_be_asked_is_not_a_policers() {
     assert_ne!(diagnose(&asked).detail, Some(Detail::Policed));
 }
 
+/// As a video that was recorded: pieces of one size, each with a burst at its beginning that a short queue drops a part of. From one to the
+/// next as much gets through in as much time, and a bucket would have filled up before each.
+#[test]
+fn pieces_of_one_size_with_rests_between_them_are_not_a_policers() {
+    let at_rest = Step {
+        in_flight: 0,
+        packets: PacketSample { idle_us: Micros::new(STEP_US), ..PacketSample::default() },
+        ..step(0)
+    };
+    let mut steps = Vec::new();
+    for _ in 0..8 {
+        steps.extend([losing(15, 4)]);
+        steps.extend(repeat(step(15), 60));
+        steps.extend(repeat(at_rest, 12));
+    }
+    assert_ne!(diagnose(&transfer(&steps)).detail, Some(Detail::Policed));
+    // Without the rests nothing speaks against one.
+    steps.retain(|step| step.arrived > 0);
+    assert_eq!(diagnose(&transfer(&steps)).detail, Some(Detail::Policed));
+}
+
 #[test]
 fn a_policed_sender_that_is_slow_for_a_while_after_its_losses_is_policed_all_the_same() {
     let mut steps = policed();
