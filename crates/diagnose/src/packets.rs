@@ -72,7 +72,8 @@ fn mark_flat(
         }
         let is_long = to > from && intervals[to - 1].to_us as f64 - start >= 0.93 * flat.round_trips * base;
         let is_known = levels[from..to].iter().all(Option::is_some);
-        if is_long && !is_known && is_flat(timeline, &intervals[from..to], &tops[from..to], flat) {
+        let is_level = is_flat(timeline, &intervals[from..to], &tops[from..to], flat);
+        if is_long && !is_known && is_level && !is_step(timeline, tops, from..to) {
             let span: Vec<&Interval> = intervals[from..to].iter().collect();
             if let Some(level) = why_flat(timeline, &span, base, write) {
                 levels[from..to].fill(Some(level));
@@ -203,6 +204,23 @@ fn top(intervals: &[Interval], index: usize, base: f64) -> f64 {
     let before = intervals[..index].iter().rev().take_while(|i| i.to_us as f64 > from);
     let after = intervals[index..].iter().take_while(|i| (i.from_us as f64) < to);
     before.chain(after).filter_map(peak).fold(0.0, f64::max)
+}
+
+/// A step of a staircase: a congestion window that gains a segment in several round trips stays level for as long, and its flight moves by
+/// the two segments of one acknowledgement. Before and after it, it was and is the next step.
+fn is_step(timeline: &Timeline, tops: &[f64], span: core::ops::Range<usize>) -> bool {
+    let intervals = &timeline.intervals;
+    let level = tops[span.clone()].iter().copied().fold(0.0, f64::max);
+    let is_same = |top: f64| (top - level).abs() <= thresholds::ONE_WRITE_SEGMENTS * timeline.mss;
+    let below = (0..span.start).rev().find(|&at| !is_same(tops[at]));
+    let above = (span.end..tops.len()).find(|&at| !is_same(tops[at]));
+    let is_next = |other: f64| {
+        (thresholds::ONE_WRITE_SEGMENTS * timeline.mss..=thresholds::STEP_SEGMENTS * timeline.mss).contains(&other)
+    };
+    let is_calm = |from: usize, to: usize| intervals[from..=to].iter().all(|i| i.retransmits <= 0.0);
+    below.zip(above).is_some_and(|(below, above)| {
+        is_next(level - tops[below]) && is_next(tops[above] - level) && is_calm(below, above)
+    })
 }
 
 fn is_flat(timeline: &Timeline, span: &[Interval], tops: &[f64], flat: thresholds::Flat) -> bool {

@@ -97,23 +97,34 @@ fn has_bucket(level: &Level, transfer: &Transfer, timeline: &Timeline, path: &Pa
 }
 
 /// What got through between losses that lie so many round trips of `base` apart, as rates in bit/s, each with the time that it was
-/// taken over. While a sender has nothing to send for a round trip, a bucket fills up: what got through over such a time is no rate of it.
+/// taken over. While a sender has nothing to send for a round trip, a bucket fills up: what got through over such a time is no rate of it,
+/// and where that is nearly all of the time, none is known.
 fn between(intervals: &[Interval], drops: &Drops, (base, round_trips): (f64, f64)) -> Vec<(f64, f64)> {
     let least = (base * round_trips).max(thresholds::POLICED_LEAST_US);
     let rests = rests(intervals, base);
     let mut rests = rests.iter().copied().peekable();
-    let mut rates = Vec::new();
+    let (mut rates, mut counted, mut left_out) = (Vec::new(), 0.0, 0.0);
     let mut points = drops.list.iter().map(|drop| (drop.at_us.get() as f64, drop.passed.get() as f64));
     let Some(mut last) = points.next() else { return rates };
     for point in points {
         let time = point.0 - last.0;
         if time >= least {
-            while rests.next_if(|(_, to)| *to <= last.0).is_some() {}
-            if rests.peek().is_none_or(|(from, _)| *from >= point.0) {
+            let mut rested = 0.0;
+            while let Some((from, to)) = rests.next_if(|(_, to)| *to <= point.0) {
+                rested += to - from.max(last.0).min(to);
+            }
+            let is_resting = rests.peek().is_some_and(|(from, _)| *from < point.0);
+            if rested > 0.0 || is_resting {
+                left_out += time - rested;
+            } else {
+                counted += time;
                 rates.push(((point.1 - last.1).max(0.0) * 8e6 / time, time));
             }
             last = point;
         }
+    }
+    if left_out > thresholds::POLICED_LEFT_OUT * counted {
+        rates.clear();
     }
     rates
 }

@@ -294,6 +294,10 @@ pub(crate) const LEAST_SPURIOUS: f64 = 5.0;
 pub(crate) const POLICED_ROUND_TRIPS: [f64; 2] = [0.25, 1.0];
 pub(crate) const POLICED_LEAST_US: f64 = 5_000.0;
 
+/// What is left out, because a sender rested in between, may be so many times what is counted: 40 times behind a short queue that drops the
+/// first burst of each piece of a video.
+pub(crate) const POLICED_LEFT_OUT: f64 = 4.0;
+
 /// The rate of the bucket is this quantile of the rates, by time.
 pub(crate) const POLICED_QUANTILE: f64 = 0.9;
 
@@ -348,6 +352,9 @@ pub(crate) const FLAT_LONG: Flat = Flat { round_trips: FLAT_ROUND_TRIPS, is_exac
 
 /// ... or for this many to within half a segment: Reno adds four in as many, and CUBIC as many at least (RFC 9438, section 4.3).
 pub(crate) const FLAT_SHORT: Flat = Flat { round_trips: 8.0, is_exact: true };
+
+/// A window that gains a segment in several round trips goes up by no more than this at once.
+pub(crate) const STEP_SEGMENTS: f64 = 3.5;
 
 /// A buffer takes as much as it did before, give or take what the kernel charges for packets of other sizes (down to 0.47 is seen behind
 /// one of 128 KB); a window that losses hold down doesn't (0.19).

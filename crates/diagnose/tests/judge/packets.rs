@@ -165,6 +165,33 @@ fn pieces_of_one_size_with_rests_between_them_are_not_a_policers() {
     assert_eq!(diagnose(&transfer(&steps)).detail, Some(Detail::Policed));
 }
 
+/// As CUBIC was recorded over 100 ms behind a queue of 8 KB: between losses two segments more in eight round trips, each step as level as a
+/// buffer would make it.
+#[test]
+fn the_steps_of_a_window_that_grows_slowly_are_no_send_buffer() {
+    let flight = |segments: u64| Step {
+        in_flight: segments,
+        packets: PacketSample {
+            sent: Bytes::new(segments / 2 * MSS),
+            prompted: Bytes::new(segments / 2 * MSS),
+            clocked: 1,
+            dry_us: Micros::new(STEP_US / 2),
+            ..PacketSample::default()
+        },
+        ..step(segments / 2)
+    };
+    let mut steps = Vec::new();
+    for _ in 0..4 {
+        steps.push(losing(20, 2));
+        (22..=34).step_by(2).for_each(|segments| steps.extend(repeat(flight(segments), 20)));
+    }
+    let found = diagnose(&transfer(&steps));
+    assert_eq!((found.limiter, found.detail), (Limiter::CongestionWindow, Some(Detail::Loss)), "{found:#?}");
+    // One level throughout is one.
+    let steps: Vec<Step> = [losing(20, 2)].into_iter().chain(repeat(flight(34), 400)).collect();
+    assert_eq!(diagnose(&transfer(&steps)).limiter, Limiter::SendBuffer);
+}
+
 #[test]
 fn a_policed_sender_that_is_slow_for_a_while_after_its_losses_is_policed_all_the_same() {
     let mut steps = policed();
