@@ -72,8 +72,8 @@ fn mark_flat(
         }
         let is_long = to > from && intervals[to - 1].to_us as f64 - start >= 0.93 * flat.round_trips * base;
         let is_known = levels[from..to].iter().all(Option::is_some);
-        let is_level = is_flat(timeline, &intervals[from..to], &tops[from..to], flat);
-        if is_long && !is_known && is_level && !is_step(timeline, tops, from..to) {
+        let is_level = || is_flat(timeline, &intervals[from..to], &tops[from..to], flat);
+        if is_long && !is_known && is_level() && !is_step(timeline, tops, from..to) {
             let span: Vec<&Interval> = intervals[from..to].iter().collect();
             if let Some(level) = why_flat(timeline, &span, base, write) {
                 levels[from..to].fill(Some(level));
@@ -214,8 +214,8 @@ fn is_step(timeline: &Timeline, tops: &[f64], span: core::ops::Range<usize>) -> 
     let is_same = |top: f64| (top - level).abs() <= thresholds::ONE_WRITE_SEGMENTS * timeline.mss;
     let below = (0..span.start).rev().find(|&at| !is_same(tops[at]));
     let above = (span.end..tops.len()).find(|&at| !is_same(tops[at]));
-    let is_next = |other: f64| {
-        (thresholds::ONE_WRITE_SEGMENTS * timeline.mss..=thresholds::STEP_SEGMENTS * timeline.mss).contains(&other)
+    let is_next = |rise: f64| {
+        (thresholds::ONE_WRITE_SEGMENTS * timeline.mss..=thresholds::STEP_SEGMENTS * timeline.mss).contains(&rise)
     };
     let is_calm = |from: usize, to: usize| intervals[from..=to].iter().all(|i| i.retransmits <= 0.0);
     below.zip(above).is_some_and(|(below, above)| {

@@ -35,8 +35,9 @@ pub(crate) fn rate(
     }
     // A sender hears of losses a round trip later, and repeats what was lost meanwhile: where that comes in batches, only what gets
     // through in whole round trips is level.
+    let rests = rests(&timeline.intervals, base);
     thresholds::POLICED_ROUND_TRIPS.into_iter().find_map(|round_trips| {
-        let mut rates = between(&timeline.intervals, drops, (base, round_trips));
+        let mut rates = between(drops, &rests, (base, round_trips));
         rates.extend(learned(&timeline.intervals, drops, &rates, base));
         let level = Level::new(rates, base)?;
         has_bucket(&level, transfer, timeline, path, base).then_some(level.rate)
@@ -99,22 +100,16 @@ fn has_bucket(level: &Level, transfer: &Transfer, timeline: &Timeline, path: &Pa
 /// What got through between losses that lie so many round trips of `base` apart, as rates in bit/s, each with the time that it was
 /// taken over. While a sender has nothing to send for a round trip, a bucket fills up: what got through over such a time is no rate of it,
 /// and where that is nearly all of the time, none is known.
-fn between(intervals: &[Interval], drops: &Drops, (base, round_trips): (f64, f64)) -> Vec<(f64, f64)> {
+fn between(drops: &Drops, rests: &[(f64, f64)], (base, round_trips): (f64, f64)) -> Vec<(f64, f64)> {
     let least = (base * round_trips).max(thresholds::POLICED_LEAST_US);
-    let rests = rests(intervals, base);
-    let mut rests = rests.iter().copied().peekable();
     let (mut rates, mut counted, mut left_out) = (Vec::new(), 0.0, 0.0);
     let mut points = drops.list.iter().map(|drop| (drop.at_us.get() as f64, drop.passed.get() as f64));
     let Some(mut last) = points.next() else { return rates };
     for point in points {
         let time = point.0 - last.0;
         if time >= least {
-            let mut rested = 0.0;
-            while let Some((from, to)) = rests.next_if(|(_, to)| *to <= point.0) {
-                rested += to - from.max(last.0).min(to);
-            }
-            let is_resting = rests.peek().is_some_and(|(from, _)| *from < point.0);
-            if rested > 0.0 || is_resting {
+            let rested: f64 = rests.iter().map(|(from, to)| (to.min(point.0) - from.max(last.0)).max(0.0)).sum();
+            if rested > 0.0 {
                 left_out += time - rested;
             } else {
                 counted += time;

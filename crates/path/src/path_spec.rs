@@ -137,6 +137,12 @@ impl PathSpec {
         self.legs(direction).filter_map(HopSpec::drain).min()
     }
 
+    /// The rate of the slowest policer in `direction`, where it lets less through than the slowest link.
+    pub fn policer(&self, direction: Direction) -> Option<Rate> {
+        let slowest = self.legs(direction).filter_map(|hop| Some(hop.police?.rate)).min();
+        slowest.filter(|policed| self.bottleneck(direction).is_none_or(|link| *policed < link))
+    }
+
     /// The bandwidth-delay product of `direction`; `None` where no hop has a rate.
     pub fn bdp(&self, direction: Direction) -> Option<Bytes> {
         Some(bdp(self.bottleneck(direction)?, self.rtt()))

@@ -444,11 +444,9 @@ impl<'s> World<'s> {
         let got = receiver.map(|(_, counts)| counts.bytes_received).unwrap_or_default();
         let duration = Micros::new(self.now.since(started).as_micros() as u64);
         let spec = self.spec;
-        let policed = spec.path.hops(Direction::AToB).iter().any(|hop| hop.police.is_some());
-        let link = spec.path.bottleneck(Direction::AToB);
-        let police = spec.path.hops(Direction::AToB).iter().filter_map(|hop| Some(hop.police?.rate)).min();
-        let is_policed = policed && police < link.or(Some(Rate::from_bps(u64::MAX)));
-        let full = if is_policed { police } else { link };
+        let policer = spec.path.policer(Direction::AToB);
+        let is_policed = policer.is_some();
+        let full = policer.or_else(|| spec.path.bottleneck(Direction::AToB));
         let rtt_nanos = (spec.path.loaded_rtt(Direction::AToB, 2, 52).get() * 1_000).max(self.sample_every);
         let trace = self.narrowest.as_ref().and_then(|hop| hop.trace.clone()).filter(|_| !is_policed);
         // The link's clock begins with the first packet, which the handshake's start is near enough to.

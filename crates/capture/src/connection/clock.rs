@@ -10,8 +10,10 @@ const MOST_AWAITED: usize = 512;
 /// 4 ms (Linux with 250 Hz before timestamps had a rate of their own), 1 us.
 const TICKS_NS: [f64; 5] = [1e6, 1e7, 1e8, 4e6, 1e3];
 
-/// A tick is known after this long; where a queue that grew meanwhile hides it, after twice, four and eight times as long from the same segment on.
+/// A tick is known after this long.
 const LEAST_SPAN_NS: u64 = 200_000_000;
+
+/// So many spans from one segment on are tried, each twice as long as the one before: a queue that grows hides the tick of a short one.
 const SPANS: u8 = 4;
 
 /// How fast two clocks drift apart at most, as a part: 30 in a million.

@@ -227,6 +227,20 @@ loss = 0.5
     assert_eq!(limit, QueueLimit::Bytes(25_000), "what the shaper lets through in 50 ms");
 }
 
+#[test]
+fn a_policer_counts_where_it_lets_less_through_than_the_link() {
+    let mut path = Scenario::parse(&minimal("rate = \"10M\""), "test").unwrap().path;
+    let link = path.bottleneck(Direction::AToB).unwrap();
+    assert_eq!(path.policer(Direction::AToB), None);
+    for (bps, policer) in [(link.bps() - 1, Some(Rate::from_bps(link.bps() - 1))), (link.bps(), None)] {
+        path.hops[0].ab.police = Some(PolicerSpec { rate: Rate::from_bps(bps), burst: Bytes::new(9_000) });
+        assert_eq!(path.policer(Direction::AToB), policer);
+    }
+    path.hops[0].ab.rate = None;
+    assert_eq!(path.policer(Direction::AToB), Some(link));
+    assert_eq!(path.policer(Direction::BToA), None);
+}
+
 /// A scenario whose single hop has the lines `hop`.
 fn minimal(hop: &str) -> String {
     format!(

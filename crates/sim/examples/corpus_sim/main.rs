@@ -19,7 +19,7 @@ use std::{
 use fullpipe_capture::{Keep, Reader, Tracker};
 use fullpipe_diagnose::{Confidence, Detail, Diagnosis, Limiter};
 use fullpipe_path::Direction;
-use fullpipe_sim::{Capture, Outcome, Spec, run};
+use fullpipe_sim::{Capture, Outcome, run};
 
 use self::draw::{Drawn, draw};
 
@@ -95,7 +95,8 @@ fn one(seed: u64, tally: &Mutex<Tally>, folder: Option<&Path>) {
         locked(tally).ambiguous += 1;
         return;
     };
-    let truth = Holder { limiter: truth, is_policer: truth == Limiter::Path && is_policed(&drawn.spec) };
+    let is_policed = drawn.spec.path.policer(Direction::AToB).is_some();
+    let truth = Holder { limiter: truth, is_policer: truth == Limiter::Path && is_policed };
     let verdicts = [
         Some(outcome.diagnosis()),
         of_capture(outcome.capture.as_ref()),
@@ -111,12 +112,6 @@ fn one(seed: u64, tally: &Mutex<Tally>, folder: Option<&Path>) {
 }
 
 const NOBODY: Holder = Holder { limiter: Limiter::InsufficientEvidence, is_policer: false };
-
-/// Whether a policer is what the path has least of.
-fn is_policed(spec: &Spec) -> bool {
-    let policed = spec.path.hops(Direction::AToB).iter().filter_map(|hop| Some(hop.police?.rate)).min();
-    policed.is_some_and(|policed| spec.path.bottleneck(Direction::AToB).is_none_or(|link| policed < link))
-}
 
 /// What is wanted to find the reason of a wrong verdict.
 fn keep(folder: &Path, seed: u64, drawn: &Drawn, outcome: &Outcome, truth: Holder) -> std::io::Result<()> {
