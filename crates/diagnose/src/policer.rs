@@ -3,18 +3,20 @@
 //! loss more went through. What is *not* here: a queue that overflows, which holds a link at its rate, too, and makes what
 //! comes next wait (`path`).
 
+use std::borrow::Cow;
+
+use fullpipe_units::{Bytes, Micros};
+
 use crate::{
-    Transfer,
+    Drop, Transfer,
     loss::Losses,
     packets::{self, Answers},
     path::Path,
     stats, thresholds,
     timeline::{self, Interval, Timeline},
-    transfer::Drops,
 };
 
-/// The rate at which the bucket fills, in bit/s, where there is one. Inferred from packets only: elsewhere when something was
-/// lost isn't known.
+/// The rate at which the bucket fills, in bit/s, where there is one.
 pub(crate) fn rate(
     transfer: &Transfer,
     timeline: &Timeline,
@@ -22,8 +24,8 @@ pub(crate) fn rate(
     losses: &Losses,
     answers: Option<Answers>,
 ) -> Option<f64> {
-    let drops = transfer.drops.as_ref()?;
     let base = timeline.base_rtt?;
+    let drops = Drops::of(transfer, &timeline.intervals, base)?;
     // A bucket drops all that is above its rate until the sender hears of it, where chance takes one.
     let in_bursts = losses.retransmits >= thresholds::POLICED_LEAST
         && losses.retransmits >= thresholds::POLICED_BURST_SEGMENTS * losses.episodes as f64;
@@ -37,11 +39,62 @@ pub(crate) fn rate(
     // through in whole round trips is level.
     let rests = rests(&timeline.intervals, base);
     thresholds::POLICED_ROUND_TRIPS.into_iter().find_map(|round_trips| {
-        let mut rates = between(drops, &rests, (base, round_trips));
-        rates.extend(learned(&timeline.intervals, drops, &rates, base));
-        let level = Level::new(rates, base)?;
-        has_bucket(&level, transfer, timeline, path, base).then_some(level.rate)
+        let mut rates = between(&drops, &rests, (base, round_trips));
+        rates.extend(learned(&timeline.intervals, &drops, &rates, base));
+        let level = Level::new(rates, drops.least_rates, base)?;
+        has_bucket(&level, &drops, timeline, path, base).then_some(level.rate)
     })
+}
+
+/// The losses, and what waited where they struck.
+#[derive(Debug)]
+struct Drops<'a> {
+    list: Cow<'a, [Drop]>,
+    /// How much later than over the shortest way what is near a loss arrived, in microseconds (median); `None` where nothing tells.
+    wait_us: Option<f64>,
+    /// How many rates between two of them have to agree.
+    least_rates: usize,
+}
+
+impl<'a> Drops<'a> {
+    /// As packets show them, one by one, or as counters tell of them.
+    fn of(transfer: &'a Transfer, intervals: &[Interval], base: f64) -> Option<Self> {
+        if intervals.iter().all(|i| i.at.packets.is_none()) {
+            return Self::noticed(intervals, base);
+        }
+        let drops = transfer.drops.as_ref()?;
+        let wait_us = drops.wait_us.map(|wait| wait.get() as f64);
+        Some(Self { list: Cow::Borrowed(&drops.list), wait_us, least_rates: thresholds::LEAST_PEAKS })
+    }
+
+    /// One for each time that the sender began to send again: what had been acknowledged then is what had got through before the first of
+    /// them was lost. Those are whole bursts, of which two rates that agree tell as much as many between single segments. `None` where
+    /// most of them are one segment, which chance takes, or samples are too rare to tell one from the next.
+    fn noticed(intervals: &[Interval], base: f64) -> Option<Self> {
+        if stats::median(intervals.iter().map(|i| (i.len(), 1.0))).is_none_or(|typical| typical > base) {
+            return None;
+        }
+        let (mut list, mut waits, mut lost) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut passed, mut quiet_from) = (0.0, 0.0);
+        for (index, interval) in intervals.iter().enumerate() {
+            let from = interval.from_us as f64;
+            if interval.retransmits > 0.0 {
+                if from >= quiet_from {
+                    list.push(Drop { at_us: Micros::new(interval.from_us), passed: Bytes::new(passed as u64) });
+                    let before = intervals[..index].iter().rev().take_while(|i| i.to_us as f64 + base >= from);
+                    waits.extend(before.filter_map(Interval::rtt).reduce(f64::max).map(|rtt| (rtt - base, 1.0)));
+                    lost.push((0.0, 1.0));
+                }
+                if let Some((lost, _)) = lost.last_mut() {
+                    *lost += interval.retransmits;
+                }
+                quiet_from = interval.to_us as f64 + base;
+            }
+            passed += interval.acked;
+        }
+        let is_chance = stats::median(lost).is_none_or(|lost| lost < thresholds::POLICED_AT_ONCE);
+        (!is_chance).then(|| Self { list: list.into(), wait_us: stats::median(waits), least_rates: 2 })
+    }
 }
 
 /// What got through between losses, where it is level.
@@ -56,7 +109,7 @@ struct Level {
 }
 
 impl Level {
-    fn new(rates: Vec<(f64, f64)>, base: f64) -> Option<Self> {
+    fn new(rates: Vec<(f64, f64)>, least: usize, base: f64) -> Option<Self> {
         // Less gets through where the bucket was full for a while.
         let rate = stats::quantile(rates.iter().copied(), thresholds::POLICED_QUANTILE).filter(|&rate| rate > 0.0)?;
         let within = |part: f64| rates.iter().filter(move |(figure, _)| (figure - rate).abs() <= part * rate).copied();
@@ -69,7 +122,7 @@ impl Level {
         let counted = all - time(&mut rates.iter().filter(below).map(|pair| pair.1));
         // One pause between two losses is at its own rate, whatever that is. Many at one and the same are no chance.
         let is_same = within(thresholds::POLICED_SAME).count() >= thresholds::POLICED_SAME_LEAST;
-        let is_level = rates.len() >= thresholds::LEAST_PEAKS
+        let is_level = rates.len() >= least
             && near.len() > 1
             && level >= thresholds::POLICED_LEVEL * counted
             && (is_same || level >= thresholds::MOST_OF_INTERVAL * all);
@@ -79,19 +132,18 @@ impl Level {
 }
 
 /// More than that went through before the first loss, or nothing waits where the losses are.
-fn has_bucket(level: &Level, transfer: &Transfer, timeline: &Timeline, path: &Path, base: f64) -> bool {
-    let Some(drops) = &transfer.drops else { return false };
+fn has_bucket(level: &Level, drops: &Drops<'_>, timeline: &Timeline, path: &Path, base: f64) -> bool {
     let bucket = burst(&timeline.intervals, drops, (level.rate, base));
     let bucket_us = bucket * 8e6 / level.rate;
     let is_bucket =
         bucket_us >= thresholds::POLICED_BUCKET_US && bucket >= thresholds::POLICED_BUCKET_SEGMENTS * timeline.mss;
     let is_waiting = match drops.wait_us {
-        Some(wait) => bucket_us < thresholds::POLICED_BY_WAIT * wait.get() as f64,
+        Some(wait) => bucket_us < thresholds::POLICED_BY_WAIT * wait,
         None => is_queueing(&timeline.intervals, path),
     };
     // Whoever sends in bursts with pauses doesn't show the bucket. That nothing waits where the losses are tells as much, where
     // they come round trips apart: chance takes more from whoever has more on its way.
-    let queued = drops.wait_us.map(|wait| wait.get() as f64 * level.rate / 8e6);
+    let queued = drops.wait_us.map(|wait| wait * level.rate / 8e6);
     let is_unqueued = queued.is_some_and(|bytes| bytes < thresholds::POLICED_QUEUED_SEGMENTS * timeline.mss)
         && level.apart >= thresholds::MOST_OF_INTERVAL * level.time;
     !is_waiting && is_bucket || is_unqueued
@@ -100,7 +152,7 @@ fn has_bucket(level: &Level, transfer: &Transfer, timeline: &Timeline, path: &Pa
 /// What got through between losses that lie so many round trips of `base` apart, as rates in bit/s, each with the time that it was
 /// taken over. While a sender has nothing to send for a round trip, a bucket fills up: what got through over such a time is no rate of it,
 /// and where that is nearly all of the time, none is known.
-fn between(drops: &Drops, rests: &[(f64, f64)], (base, round_trips): (f64, f64)) -> Vec<(f64, f64)> {
+fn between(drops: &Drops<'_>, rests: &[(f64, f64)], (base, round_trips): (f64, f64)) -> Vec<(f64, f64)> {
     let least = (base * round_trips).max(thresholds::POLICED_LEAST_US);
     let (mut rates, mut counted, mut left_out) = (Vec::new(), 0.0, 0.0);
     let mut points = drops.list.iter().map(|drop| (drop.at_us.get() as f64, drop.passed.get() as f64));
@@ -141,7 +193,7 @@ fn rests(intervals: &[Interval], base: f64) -> Vec<(f64, f64)> {
 
 /// The rate of a sender that lost much at one rate and keeps to that rate from then on, evenly and without a loss: it has learned what
 /// the bucket lets through (BBR: `bbr_lt_bw_sampling`). Nobody else slows to it.
-fn learned(intervals: &[Interval], drops: &Drops, rates: &[(f64, f64)], base: f64) -> Option<(f64, f64)> {
+fn learned(intervals: &[Interval], drops: &Drops<'_>, rates: &[(f64, f64)], base: f64) -> Option<(f64, f64)> {
     let from = drops.list.last()?.at_us.get() as f64 + 2.0 * thresholds::HALF_WINDOW_ROUND_TRIPS * base;
     let to = intervals.last()?.to_us as f64 - 2.0 * thresholds::HALF_WINDOW_ROUND_TRIPS * base;
     let later: Vec<&Interval> = intervals.iter().filter(|i| i.from_us as f64 >= from && i.to_us as f64 <= to).collect();
@@ -157,13 +209,13 @@ fn learned(intervals: &[Interval], drops: &Drops, rates: &[(f64, f64)], base: f6
 
 /// By how much more than `rate` allows arrived at most within some time before the first loss, in bytes; `base` is the empty
 /// path's round trip.
-fn burst(intervals: &[Interval], drops: &Drops, (rate, base): (f64, f64)) -> f64 {
+fn burst(intervals: &[Interval], drops: &Drops<'_>, (rate, base): (f64, f64)) -> f64 {
     let first = drops.list.first().map_or(0, |drop| drop.at_us.get());
     let (mut most, mut now) = (0.0_f64, 0.0_f64);
     // What was on its way when the first was lost arrived before it, and beside the sender it is acknowledged up to a round trip
     // later.
     for interval in intervals.iter().take_while(|interval| interval.from_us as f64 <= first as f64 + base) {
-        let delivered = interval.at.packets.map_or(0.0, |packets| packets.delivered.get() as f64);
+        let delivered = interval.at.packets.map_or(interval.acked, |packets| packets.delivered.get() as f64);
         now = (now - rate * interval.len() / 8e6).max(0.0) + delivered;
         most = most.max(now - rate * interval.len() / 8e6);
     }

@@ -101,13 +101,16 @@ pub fn held_share(transfer: &Transfer) -> f64 {
     stats::fraction(time, timeline.span_us)
 }
 
-/// Less than a segment is offered, and not because nearly a window is in flight already.
+/// Less than a segment is offered, and not because nearly a window is in flight already. A sender with more to send keeps it back then
+/// (RFC 9293, section 3.8.6.2.1).
 fn is_closed(interval: &Interval, mss: f64) -> bool {
     if interval.at.packets.is_some() {
         return packets::is_closed(interval);
     }
-    let waiting = interval.not_sent().is_none_or(|bytes| bytes > 0.0);
-    interval.offered().is_some_and(|window| window < mss.min(500.0)) && waiting
+    let waiting = interval.not_sent().unwrap_or(f64::MAX);
+    let is_kept_back =
+        |window: f64| window < mss.min(500.0) || window < mss.min(waiting) && interval.in_flight() == Some(0.0);
+    waiting > 0.0 && interval.offered().is_some_and(is_kept_back)
 }
 
 fn is_window_used(interval: &Interval, mss: f64) -> bool {

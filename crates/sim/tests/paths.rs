@@ -235,3 +235,39 @@ fn a_full_link_is_no_policer() {
         }
     }
 }
+
+/// Live, from the counters of the sender alone: losses come several at a time and at one rate, however slow that is for CUBIC.
+#[test]
+fn a_policer_shows_live() {
+    for (kbps, rtt_us, policed_kbps, burst) in
+        [(11_700, 9_900, 3_280, 15_000), (9_900, 14_000, 2_600, 30_700), (50_000, 60_000, 20_000, 400_000)]
+    {
+        let size = QueueSize::Bdp { multiple: 1.0, at_least: 32 };
+        let path = knob::path(Rate::from_bps(kbps * 1_000), Micros::new(rtt_us), 0.0, size).unwrap();
+        let host = || HostSpec::named("linux-6.18").unwrap();
+        let mut spec = Spec::new(path, host(), host());
+        spec.time = Micros::from_secs(8);
+        spec.path.hops[0].ab.police =
+            Some(PolicerSpec { rate: Rate::from_bps(policed_kbps * 1_000), burst: Bytes::new(burst) });
+        assert_eq!(run(&spec).unwrap().diagnosis().detail, Some(Detail::Policed), "{kbps} kbit/s, {rtt_us} us");
+    }
+}
+
+/// A Windows sender times one segment in each round trip, and a reader that is slow leaves less than a segment open for most of the time: the
+/// round trips of its bursts are no queue that stands.
+#[test]
+fn a_slow_reader_that_offers_less_than_a_segment_is_no_full_path() {
+    for (platforms, kbps, rtt_us, read_bps) in [
+        (["windows-10", "freebsd-14"], 17_200, 5_500, 1_550_000),
+        (["windows-11", "linux-4.x"], 22_200, 2_200, 1_330_000),
+    ] {
+        let [sender, receiver] = platforms.map(|name| HostSpec::named(name).unwrap());
+        let size = QueueSize::Bdp { multiple: 1.0, at_least: 32 };
+        let path = knob::path(Rate::from_bps(kbps * 1_000), Micros::new(rtt_us), 0.0, size).unwrap();
+        let mut spec = Spec::new(path, sender, receiver);
+        spec.time = Micros::from_secs(3);
+        set(&mut spec, &[("receiver.read_rate", &read_bps.to_string())]);
+        let found = run(&spec).unwrap().diagnosis();
+        assert_eq!((found.limiter, found.detail), (Limiter::ReceiveWindow, Some(Detail::SlowReader)), "{platforms:?}");
+    }
+}

@@ -274,3 +274,46 @@ fn a_rate_that_random_losses_would_not_allow_is_a_policer_s() {
     let found = diagnose(&transfer);
     assert_eq!((found.limiter, found.detail), (Limiter::Path, Some(Detail::Policed)), "{}", report(&found));
 }
+
+/// A sender over an empty path of 10 ms that loses four segments at once again and again, at a level rate of 15 Mbit/s after a faster
+/// beginning, in samples of `sample_us`.
+fn losing_at_a_level_rate(sample_us: u64) -> Transfer {
+    let mut transfer = World { rtt_us: 10_000.0, seconds: 8.0, window: 4e6, ..World::default() }.transfer();
+    transfer.sender.congestion_control = Some("cubic".to_owned());
+    let flight = Bytes::new(18_750);
+    let sample = |index: u64| {
+        let at_us = index * sample_us;
+        let (fast_us, slow_us) = (at_us.min(240_000), at_us.saturating_sub(240_000));
+        SenderSample {
+            at_us: Micros::new(at_us),
+            acked: Bytes::new((fast_us * 40 + slow_us * 15) / 8),
+            in_flight: Some(flight),
+            not_sent: Some(Bytes::new(500_000)),
+            cwnd: Some(flight),
+            rtt_us: Some(Micros::new(10_000)),
+            // Four in every 240 ms, of 311 segments.
+            retransmits: Some(4 * (slow_us / 240_000)),
+            offered_window: Some(Bytes::new(4_000_000)),
+            mss: Some(1_448),
+            ..SenderSample::default()
+        }
+    };
+    transfer.sender_samples = (0..8_000_000 / sample_us).map(sample).collect();
+    transfer
+}
+
+#[test]
+fn losses_several_at_a_time_between_which_one_rate_gets_through_are_a_policer_s() {
+    let found = diagnose(&losing_at_a_level_rate(2_500));
+    assert_eq!((found.limiter, found.detail), (Limiter::Path, Some(Detail::Policed)), "{}", report(&found));
+    // A twelfth of a second holds many round trips, and losses by chance in several of them.
+    let rare = diagnose(&losing_at_a_level_rate(120_000));
+    assert_ne!(rare.detail, Some(Detail::Policed), "{}", report(&rare));
+    let mut single = losing_at_a_level_rate(2_500);
+    for sample in &mut single.sender_samples {
+        // What came at once comes one after the other, but for a burst at the beginning.
+        sample.retransmits = sample.retransmits.map(|count| count / 4 + if count > 0 { 150 } else { 0 });
+    }
+    let found = diagnose(&single);
+    assert_ne!(found.detail, Some(Detail::Policed), "{}", report(&found));
+}
