@@ -25,7 +25,6 @@ pub(crate) fn rate(
     answers: Option<Answers>,
 ) -> Option<f64> {
     let base = timeline.base_rtt?;
-    let drops = Drops::of(transfer, &timeline.intervals, base)?;
     // A bucket drops all that is above its rate until the sender hears of it, where chance takes one.
     let in_bursts = losses.retransmits >= thresholds::POLICED_LEAST
         && losses.retransmits >= thresholds::POLICED_BURST_SEGMENTS * losses.episodes as f64;
@@ -35,6 +34,7 @@ pub(crate) fn rate(
     if !in_bursts || waits || losses.are_reordering() {
         return None;
     }
+    let drops = Drops::of(transfer, &timeline.intervals, base)?;
     // A sender hears of losses a round trip later, and repeats what was lost meanwhile: where that comes in batches, only what gets
     // through in whole round trips is level.
     let rests = rests(&timeline.intervals, base);
