@@ -427,7 +427,7 @@ impl<'a> Case<'a> {
         let lost = self.losses.are_any();
         let by_loss = if self.losses.are_reordering() { NetworkCause::Reordering } else { NetworkCause::Loss };
 
-        let has_packets = self.timeline.intervals.iter().any(|i| i.at.packets.is_some());
+        let has_packets = self.timeline.has_packets();
         if self.policed.is_some() || (!has_packets && self.is_policed(&held, rate)) {
             NetworkCause::Policed
         } else if !has_packets && self.is_refilled(holdings, opened) {

@@ -1,5 +1,7 @@
 //! Retransmissions: how many, whether they were needed, and whether they strike where a full queue would.
 
+use core::ops::Range;
+
 use crate::{
     Transfer, stats, thresholds,
     timeline::{Interval, Timeline},
@@ -126,22 +128,30 @@ fn first_us(transfer: &Transfer, intervals: &[Interval]) -> Option<u64> {
     Some(lost.map_or(repeated, |lost| lost.min(repeated)))
 }
 
+/// The loss events: for each, the intervals from the one in which the sender began to retransmit to the last one in which it did. From one
+/// event to the next it did not for `quiet_us` microseconds.
+pub(crate) fn events(intervals: &[Interval], quiet_us: f64) -> Vec<Range<usize>> {
+    let mut events: Vec<Range<usize>> = Vec::new();
+    for (index, interval) in intervals.iter().enumerate().filter(|(_, i)| i.retransmits > 0.0) {
+        match events.last_mut() {
+            Some(event) if (interval.from_us as f64) < intervals[event.end - 1].to_us as f64 + quiet_us => {
+                event.end = index + 1;
+            }
+            _ => events.push(index..index + 1),
+        }
+    }
+    events
+}
+
 /// What was in flight before each loss event.
 fn peaks(timeline: &Timeline) -> Vec<f64> {
-    let round_trip = timeline.base_rtt.unwrap_or(0.0) as u64;
-    let mut peaks = Vec::new();
-    let mut quiet_from = 0;
-    for (index, interval) in timeline.intervals.iter().enumerate() {
-        if interval.retransmits <= 0.0 {
-            continue;
-        }
-        if peaks.is_empty() || interval.from_us >= quiet_from {
-            let earlier = timeline.intervals[..=index].iter().rev();
-            let before =
-                earlier.take_while(|i| i.to_us.saturating_add(round_trip.saturating_mul(2)) >= interval.from_us);
-            peaks.push(before.filter_map(Interval::in_flight).fold(0.0, f64::max));
-        }
-        quiet_from = interval.to_us.saturating_add(round_trip.saturating_mul(2));
-    }
-    peaks
+    let intervals = &timeline.intervals;
+    let two_round_trips = 2.0 * timeline.base_rtt.unwrap_or(0.0);
+    let peak = |event: Range<usize>| {
+        let from = intervals[event.start].from_us as f64;
+        let earlier = intervals[..=event.start].iter().rev();
+        let before = earlier.take_while(|i| i.to_us as f64 + two_round_trips >= from);
+        before.filter_map(Interval::in_flight).fold(0.0, f64::max)
+    };
+    events(intervals, two_round_trips).into_iter().map(peak).collect()
 }

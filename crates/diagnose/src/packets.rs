@@ -459,7 +459,7 @@ pub(crate) fn is_one_write_each_trip(transfer: &Transfer, timeline: &Timeline) -
 /// only just before.
 pub(crate) fn opened(timeline: &Timeline, end: usize) -> usize {
     let intervals = &timeline.intervals;
-    let Some(base) = timeline.base_rtt.filter(|_| intervals.iter().any(|i| i.at.packets.is_some())) else { return end };
+    let Some(base) = timeline.base_rtt.filter(|_| timeline.has_packets()) else { return end };
     let reach = thresholds::LEAST_ROUND_TRIPS * base;
     let mut first = end;
     let mut after = end;

@@ -3,13 +3,14 @@
 //! loss more went through. What is *not* here: a queue that overflows, which holds a link at its rate, too, and makes what
 //! comes next wait (`path`).
 
+use core::ops::Range;
 use std::borrow::Cow;
 
 use fullpipe_units::{Bytes, Micros};
 
 use crate::{
     Drop, Transfer,
-    loss::Losses,
+    loss::{self, Losses},
     packets::{self, Answers},
     path::Path,
     stats, thresholds,
@@ -34,7 +35,7 @@ pub(crate) fn rate(
     if !in_bursts || waits || losses.are_reordering() {
         return None;
     }
-    let drops = Drops::of(transfer, &timeline.intervals, base)?;
+    let drops = Drops::new(transfer, timeline, base)?;
     // A sender hears of losses a round trip later, and repeats what was lost meanwhile: where that comes in batches, only what gets
     // through in whole round trips is level.
     let rests = rests(&timeline.intervals, base);
@@ -58,42 +59,42 @@ struct Drops<'a> {
 
 impl<'a> Drops<'a> {
     /// As packets show them, one by one, or as counters tell of them.
-    fn of(transfer: &'a Transfer, intervals: &[Interval], base: f64) -> Option<Self> {
-        if intervals.iter().all(|i| i.at.packets.is_none()) {
-            return Self::noticed(intervals, base);
+    fn new(transfer: &'a Transfer, timeline: &Timeline, base: f64) -> Option<Self> {
+        if !timeline.has_packets() {
+            return Self::from_counters(&timeline.intervals, base);
         }
         let drops = transfer.drops.as_ref()?;
         let wait_us = drops.wait_us.map(|wait| wait.get() as f64);
         Some(Self { list: Cow::Borrowed(&drops.list), wait_us, least_rates: thresholds::LEAST_PEAKS })
     }
 
-    /// One for each time that the sender began to send again: what had been acknowledged then is what had got through before the first of
-    /// them was lost. Those are whole bursts, of which two rates that agree tell as much as many between single segments. `None` where
-    /// most of them are one segment, which chance takes, or samples are too rare to tell one from the next.
-    fn noticed(intervals: &[Interval], base: f64) -> Option<Self> {
-        if stats::median(intervals.iter().map(|i| (i.len(), 1.0))).is_none_or(|typical| typical > base) {
+    /// One for each loss event: what had been acknowledged when the sender began to retransmit is what had got through when the first
+    /// segment of it was lost. `None` where most events are one segment, which chance takes, or where samples are too rare to tell one
+    /// event from the next.
+    fn from_counters(intervals: &[Interval], base: f64) -> Option<Self> {
+        if timeline::typical_len(intervals).is_none_or(|typical| typical > base) {
             return None;
         }
-        let (mut list, mut waits, mut lost) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut passed, mut quiet_from) = (0.0, 0.0);
-        for (index, interval) in intervals.iter().enumerate() {
-            let from = interval.from_us as f64;
-            if interval.retransmits > 0.0 {
-                if from >= quiet_from {
-                    list.push(Drop { at_us: Micros::new(interval.from_us), passed: Bytes::new(passed as u64) });
-                    let before = intervals[..index].iter().rev().take_while(|i| i.to_us as f64 + base >= from);
-                    waits.extend(before.filter_map(Interval::rtt).reduce(f64::max).map(|rtt| (rtt - base, 1.0)));
-                    lost.push((0.0, 1.0));
-                }
-                if let Some((lost, _)) = lost.last_mut() {
-                    *lost += interval.retransmits;
-                }
-                quiet_from = interval.to_us as f64 + base;
-            }
-            passed += interval.acked;
+        let events = loss::events(intervals, base);
+        let retransmits = |event: &Range<usize>| intervals[event.clone()].iter().map(|i| i.retransmits).sum();
+        let at_once = stats::median(events.iter().map(|event| (retransmits(event), 1.0)))?;
+        if at_once < thresholds::POLICED_AT_ONCE {
+            return None;
         }
-        let is_chance = stats::median(lost).is_none_or(|lost| lost < thresholds::POLICED_AT_ONCE);
-        (!is_chance).then(|| Self { list: list.into(), wait_us: stats::median(waits), least_rates: 2 })
+        let wait = |event: &Range<usize>| {
+            let from = intervals[event.start].from_us as f64;
+            let before = intervals[..event.start].iter().rev().take_while(|i| i.to_us as f64 + base >= from);
+            before.filter_map(Interval::rtt).reduce(f64::max).map(|rtt| (rtt - base, 1.0))
+        };
+        let wait_us = stats::median(events.iter().filter_map(wait));
+        let (mut counted, mut passed) = (0, 0.0);
+        let drop = |event: &Range<usize>| {
+            passed += intervals[counted..event.start].iter().map(|i| i.acked).sum::<f64>();
+            counted = event.start;
+            Drop { at_us: Micros::new(intervals[counted].from_us), passed: Bytes::new(passed as u64) }
+        };
+        let list = events.iter().map(drop).collect();
+        Some(Self { list, wait_us, least_rates: thresholds::POLICED_LEAST_EVENTS })
     }
 }
 

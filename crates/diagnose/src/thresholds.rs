@@ -279,9 +279,12 @@ pub(crate) const POLICED_BURST_SEGMENTS: f64 = 3.0;
 /// ... and of no fewer segments than this, lest chance be taken for it: of 15 expected, 11 to 19 is what one sees.
 pub(crate) const POLICED_LEAST: f64 = 15.0;
 
-/// ... and where only counters tell, so many of them whenever it drops (median): a segment that chance took ten round trips after a burst
-/// that ended slow start would pass for one of many.
+/// ... and where only counters tell, so many of them in a loss event (median): one segment lost by chance long after the burst that ended
+/// slow start would pass for one of many.
 pub(crate) const POLICED_AT_ONCE: f64 = 2.0;
+
+/// So many rates between loss events agree then, where of those between single losses it takes `LEAST_PEAKS`.
+pub(crate) const POLICED_LEAST_EVENTS: usize = 2;
 
 /// At least this part of the retransmissions came back as duplicate SACKs: not lost but late.
 pub(crate) const SPURIOUS: f64 = 0.5;

@@ -141,6 +141,11 @@ impl Timeline {
         stats::median(rates)
     }
 
+    /// Whether packets tell of it, and not counters alone.
+    pub(crate) fn has_packets(&self) -> bool {
+        self.intervals.iter().any(|i| i.at.packets.is_some())
+    }
+
     pub(crate) fn acked(&self) -> f64 {
         self.intervals.iter().map(|i| i.acked).sum()
     }
@@ -246,10 +251,15 @@ pub(crate) fn part(intervals: &[Interval], is_such: impl Fn(&Interval) -> bool) 
     stats::fraction(time(&mut intervals.iter().filter(|i| is_such(i))), time(&mut intervals.iter()))
 }
 
+/// The median length of these, in microseconds; `None` where there are none.
+pub(crate) fn typical_len(intervals: &[Interval]) -> Option<f64> {
+    stats::median(intervals.iter().map(|i| (i.len(), 1.0)))
+}
+
 /// Averages rates and the writer's waiting over `HALF_WINDOW_ROUND_TRIPS` to either side, and over one and a half intervals
 /// at least.
 fn average_rates(intervals: &mut [Interval], base_rtt: Option<f64>) {
-    let typical = stats::median(intervals.iter().map(|i| (i.len(), 1.0))).unwrap_or(0.0);
+    let typical = typical_len(intervals).unwrap_or(0.0);
     let round_trips = thresholds::HALF_WINDOW_ROUND_TRIPS * base_rtt.unwrap_or(0.0);
     let half = round_trips.max(thresholds::LEAST_HALF_WINDOW_US).max(1.5 * typical);
     let (mut low, mut high) = (0, 0);

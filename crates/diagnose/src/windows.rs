@@ -311,13 +311,12 @@ impl Offer {
 /// Whether counters show that the window was used up for most of the time, and smaller than it had been before. Packets tell of
 /// data that isn't read ([`unread_share`]).
 fn shrank(timeline: &Timeline) -> bool {
-    let intervals = &timeline.intervals;
-    if intervals.iter().any(|i| i.at.packets.is_some()) {
+    if timeline.has_packets() {
         return false;
     }
     let mut largest = 0.0_f64;
     let mut used = 0.0;
-    for interval in intervals {
+    for interval in &timeline.intervals {
         let Some(window) = interval.offered() else { continue };
         largest = largest.max(window);
         if window <= thresholds::SHRUNK * largest && is_window_used(interval, timeline.mss_at(interval)) {
