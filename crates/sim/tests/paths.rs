@@ -18,6 +18,19 @@ fn linux(mbps: u64, rtt_ms: u64) -> Spec {
     spec
 }
 
+/// The sender's and the receiver's platform over one link.
+fn over(platforms: [&str; 2], kbps: u64, rtt_us: u64, queue: f64) -> Spec {
+    let size = QueueSize::Bdp { multiple: queue, at_least: 32 };
+    let path = knob::path(Rate::from_bps(kbps * 1_000), Micros::new(rtt_us), 0.0, size).unwrap();
+    let [sender, receiver] = platforms.map(|name| HostSpec::named(name).unwrap());
+    Spec::new(path, sender, receiver)
+}
+
+fn police(spec: &mut Spec, kbps: u64, burst: u64) {
+    let rate = Rate::from_bps(kbps * 1_000);
+    spec.path.hops[0].ab.police = Some(PolicerSpec { rate, burst: Bytes::new(burst) });
+}
+
 fn set(spec: &mut Spec, settings: &[(&str, &str)]) {
     for (key, value) in settings {
         knob::set(spec, key, value).unwrap();
@@ -216,10 +229,7 @@ fn a_full_link_is_no_policer() {
         (["macos-14", "linux-6.18"], 138_500, 7_600, 2.1),
     ] {
         let what = format!("{platforms:?}, {kbps} kbit/s, {rtt_us} us, {queue}");
-        let [sender, receiver] = platforms.map(|name| HostSpec::named(name).unwrap());
-        let size = QueueSize::Bdp { multiple: queue, at_least: 32 };
-        let path = knob::path(Rate::from_bps(kbps * 1_000), Micros::new(rtt_us), 0.0, size).unwrap();
-        let mut spec = Spec::new(path, sender, receiver);
+        let mut spec = over(platforms, kbps, rtt_us, queue);
         (spec.time, spec.capture) = (Micros::new(rtt_us * 60).max(Micros::from_secs(5)), true);
         let outcome = run(&spec).unwrap();
         assert!(outcome.truth.limited(Limiter::Path) >= 0.75, "{what}: {:?}", outcome.truth.shares);
@@ -228,43 +238,35 @@ fn a_full_link_is_no_policer() {
         // Where round trips don't show, losses may be all that does.
         assert_ne!(receiver, Some(Detail::Policed), "{what}");
         if kbps > 10_000 && rtt_us < 30_000 {
-            let (rate, burst) = (Rate::from_bps(kbps * 500), Bytes::new((kbps * rtt_us / 8_000).max(60_000)));
-            spec.path.hops[0].ab.police = Some(PolicerSpec { rate, burst });
+            police(&mut spec, kbps / 2, (kbps * rtt_us / 8_000).max(60_000));
             let [_, sender, receiver] = detail_of(&run(&spec).unwrap());
             assert_eq!([sender, receiver], [Some(Detail::Policed); 2], "{what}, policed");
         }
     }
 }
 
-/// Live, from the counters of the sender alone: losses come several at a time and at one rate, however slow that is for CUBIC.
+/// Live, from the sender's counters alone, where CUBIC is no faster than losses by chance would let it be.
 #[test]
 fn a_policer_shows_live() {
     for (kbps, rtt_us, policed_kbps, burst) in
         [(11_700, 9_900, 3_280, 15_000), (9_900, 14_000, 2_600, 30_700), (50_000, 60_000, 20_000, 400_000)]
     {
-        let size = QueueSize::Bdp { multiple: 1.0, at_least: 32 };
-        let path = knob::path(Rate::from_bps(kbps * 1_000), Micros::new(rtt_us), 0.0, size).unwrap();
-        let host = || HostSpec::named("linux-6.18").unwrap();
-        let mut spec = Spec::new(path, host(), host());
+        let mut spec = over(["linux-6.18"; 2], kbps, rtt_us, 1.0);
         spec.time = Micros::from_secs(8);
-        spec.path.hops[0].ab.police =
-            Some(PolicerSpec { rate: Rate::from_bps(policed_kbps * 1_000), burst: Bytes::new(burst) });
+        police(&mut spec, policed_kbps, burst);
         assert_eq!(run(&spec).unwrap().diagnosis().detail, Some(Detail::Policed), "{kbps} kbit/s, {rtt_us} us");
     }
 }
 
-/// A Windows sender times one segment in each round trip, and a reader that is slow leaves less than a segment open for most of the time: the
-/// round trips of its bursts are no queue that stands.
+/// A sender without timestamps times one segment in each round trip, and a slow reader offers less than a segment for most of the time: the
+/// round trips of its bursts are no standing queue.
 #[test]
 fn a_slow_reader_that_offers_less_than_a_segment_is_no_full_path() {
     for (platforms, kbps, rtt_us, read_bps) in [
         (["windows-10", "freebsd-14"], 17_200, 5_500, 1_550_000),
         (["windows-11", "linux-4.x"], 22_200, 2_200, 1_330_000),
     ] {
-        let [sender, receiver] = platforms.map(|name| HostSpec::named(name).unwrap());
-        let size = QueueSize::Bdp { multiple: 1.0, at_least: 32 };
-        let path = knob::path(Rate::from_bps(kbps * 1_000), Micros::new(rtt_us), 0.0, size).unwrap();
-        let mut spec = Spec::new(path, sender, receiver);
+        let mut spec = over(platforms, kbps, rtt_us, 1.0);
         spec.time = Micros::from_secs(3);
         set(&mut spec, &[("receiver.read_rate", &read_bps.to_string())]);
         let found = run(&spec).unwrap().diagnosis();
