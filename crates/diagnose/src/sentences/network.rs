@@ -51,7 +51,12 @@ fn queue(case: &Case<'_>, ruling: &Ruling<'_>) -> Option<String> {
     if rtt - base < ((thresholds::QUEUE_FACTOR_WINDOW - 1.0) * base).max(thresholds::LEAST_QUEUE_US) {
         return None;
     }
-    let queued = bytes(ruling.rate * (rtt - base) / 8e6);
+    let queued = ruling.rate * (rtt - base) / 8e6;
+    // A segment and the one that its acknowledgement waits for are no queue in front of a policer.
+    if ruling.detail == Some(Detail::Policed) && queued < thresholds::POLICED_QUEUED_SEGMENTS * case.timeline.mss {
+        return None;
+    }
+    let queued = bytes(queued);
     let rate = measured(ruling);
     let times = times(rtt / base);
     let (rtt, base, delay) = (micros(rtt), micros(base), micros(rtt - base));

@@ -303,6 +303,24 @@ fn losing_at_a_level_rate(sample_us: u64) -> Transfer {
 }
 
 #[test]
+fn a_segment_that_waits_is_no_queue_in_front_of_a_policer() {
+    let evidence = |rtt_us: u64| {
+        let mut transfer = losing_at_a_level_rate(2_500);
+        for sample in &mut transfer.sender_samples {
+            sample.rtt_us = Some(Micros::new(rtt_us));
+        }
+        let found = diagnose(&transfer);
+        assert_eq!(found.detail, Some(Detail::Policed), "{}", report(&found));
+        found.evidence.into_iter().map(|evidence| evidence.text).collect::<String>()
+    };
+    // 1,875 B and 5,625 B at 15 Mbit/s.
+    let one = evidence(11_000);
+    assert!(one.contains("without a queue: a policer") && !one.contains("queued at the bottleneck"), "{one}");
+    let several = evidence(13_000);
+    assert!(several.contains("behind a queue") && several.contains("queued at the bottleneck"), "{several}");
+}
+
+#[test]
 fn losses_several_at_a_time_between_which_one_rate_gets_through_are_a_policer_s() {
     let found = diagnose(&losing_at_a_level_rate(2_500));
     assert_eq!((found.limiter, found.detail), (Limiter::Path, Some(Detail::Policed)), "{}", report(&found));
