@@ -43,7 +43,7 @@ pub(crate) fn rate(
         let mut rates = between(&drops, &rests, (base, round_trips));
         rates.extend(learned(&timeline.intervals, &drops, &rates, base));
         let level = Level::new(rates, drops.least_rates, base)?;
-        has_bucket(&level, &drops, timeline, path, base).then_some(level.rate)
+        has_bucket(&level, &drops, timeline, path).then_some(level.rate)
     })
 }
 
@@ -55,24 +55,28 @@ struct Drops<'a> {
     wait_us: Option<f64>,
     /// How many rates between two of them have to agree.
     least_rates: usize,
+    /// What was on its way when one struck is acknowledged up to so many microseconds after its time.
+    acked_us: f64,
 }
 
 impl<'a> Drops<'a> {
     /// As packets show them, one by one, or as counters tell of them.
     fn new(transfer: &'a Transfer, timeline: &Timeline, base: f64) -> Option<Self> {
         if !timeline.has_packets() {
-            return Self::from_counters(&timeline.intervals, base);
+            return Self::from_counters(transfer, &timeline.intervals, base);
         }
         let drops = transfer.drops.as_ref()?;
         let wait_us = drops.wait_us.map(|wait| wait.get() as f64);
-        Some(Self { list: Cow::Borrowed(&drops.list), wait_us, least_rates: thresholds::LEAST_PEAKS })
+        // What was on its way when the first was lost arrived before it, and beside the sender it is acknowledged up to a round trip later.
+        let (list, least_rates) = (Cow::Borrowed(&drops.list[..]), thresholds::LEAST_PEAKS);
+        Some(Self { list, wait_us, least_rates, acked_us: base })
     }
 
     /// One for each loss event: what had been acknowledged when the sender began to retransmit is what had got through when the first
-    /// segment of it was lost. `None` where most events are one segment, which chance takes, or where samples are too rare to tell one
-    /// event from the next.
-    fn from_counters(intervals: &[Interval], base: f64) -> Option<Self> {
-        if timeline::typical_len(intervals).is_none_or(|typical| typical > base) {
+    /// segment of it was lost. `None` where most events are one segment, which chance takes, where samples are too rare to tell one
+    /// event from the next, or where a sender without SACK repeats what was not lost.
+    fn from_counters(transfer: &Transfer, intervals: &[Interval], base: f64) -> Option<Self> {
+        if transfer.lacks_sack() || timeline::typical_len(intervals).is_none_or(|typical| typical > base) {
             return None;
         }
         let events = loss::events(intervals, base);
@@ -94,7 +98,8 @@ impl<'a> Drops<'a> {
             Drop { at_us: Micros::new(intervals[counted].from_us), passed: Bytes::new(passed as u64) }
         };
         let list = events.iter().map(drop).collect();
-        Some(Self { list, wait_us, least_rates: thresholds::POLICED_LEAST_EVENTS })
+        // Who retransmits has heard of all that had got through.
+        Some(Self { list, wait_us, least_rates: thresholds::POLICED_LEAST_EVENTS, acked_us: 0.0 })
     }
 }
 
@@ -133,8 +138,8 @@ impl Level {
 }
 
 /// More than that went through before the first loss, or nothing waits where the losses are.
-fn has_bucket(level: &Level, drops: &Drops<'_>, timeline: &Timeline, path: &Path, base: f64) -> bool {
-    let bucket = burst(&timeline.intervals, drops, (level.rate, base));
+fn has_bucket(level: &Level, drops: &Drops<'_>, timeline: &Timeline, path: &Path) -> bool {
+    let bucket = burst(&timeline.intervals, drops, level.rate);
     let bucket_us = bucket * 8e6 / level.rate;
     let is_bucket =
         bucket_us >= thresholds::POLICED_BUCKET_US && bucket >= thresholds::POLICED_BUCKET_SEGMENTS * timeline.mss;
@@ -208,14 +213,11 @@ fn learned(intervals: &[Interval], drops: &Drops<'_>, rates: &[(f64, f64)], base
     (time >= thresholds::FLAT_ROUND_TRIPS * base && is_even && is_learned && rate > 0.0).then_some((rate, time))
 }
 
-/// By how much more than `rate` allows arrived at most within some time before the first loss, in bytes; `base` is the empty
-/// path's round trip.
-fn burst(intervals: &[Interval], drops: &Drops<'_>, (rate, base): (f64, f64)) -> f64 {
-    let first = drops.list.first().map_or(0, |drop| drop.at_us.get());
+/// By how much more than `rate` allows arrived at most within some time before the first loss, in bytes.
+fn burst(intervals: &[Interval], drops: &Drops<'_>, rate: f64) -> f64 {
+    let first = drops.list.first().map_or(0.0, |drop| drop.at_us.get() as f64);
     let (mut most, mut now) = (0.0_f64, 0.0_f64);
-    // What was on its way when the first was lost arrived before it, and beside the sender it is acknowledged up to a round trip
-    // later.
-    for interval in intervals.iter().take_while(|interval| interval.from_us as f64 <= first as f64 + base) {
+    for interval in intervals.iter().take_while(|interval| interval.from_us as f64 <= first + drops.acked_us) {
         let delivered = interval.at.packets.map_or(interval.acked, |packets| packets.delivered.get() as f64);
         now = (now - rate * interval.len() / 8e6).max(0.0) + delivered;
         most = most.max(now - rate * interval.len() / 8e6);

@@ -118,9 +118,9 @@ impl Timeline {
         interval.at.mss.filter(|&mss| mss > 0).map_or(self.mss, f64::from)
     }
 
-    /// The median payload rate, in bit/s, of the stretches that end with an interval of `held` and are not shorter than
-    /// `least_us`; `None` where there is none. The intervals of `held` are some of this timeline, in its order.
-    pub(crate) fn median_over(&self, held: &[&Interval], least_us: f64) -> Option<f64> {
+    /// The payload rates, in bit/s, of the stretches that end with an interval of `held` and are not shorter than `least_us`, each with
+    /// the length of that interval. The intervals of `held` are some of this timeline, in its order.
+    pub(crate) fn rates_over(&self, held: &[&Interval], least_us: f64) -> Vec<(f64, f64)> {
         let (mut first, mut acked) = (0, 0.0);
         let mut rates = Vec::with_capacity(held.len());
         for last in &self.intervals {
@@ -138,7 +138,7 @@ impl Timeline {
                 rates.push((acked * 8e6 / stretch, last.len()));
             }
         }
-        stats::median(rates)
+        rates
     }
 
     /// Whether packets tell of it, and not counters alone.

@@ -376,6 +376,11 @@ impl Transfer {
         Rate::from_bytes(self.bytes, self.duration_us)
     }
 
+    /// Whether a SYN of either end was seen without SACK-permitted (RFC 2018, section 2).
+    pub fn lacks_sack(&self) -> bool {
+        [self.sender.syn, self.receiver.syn].into_iter().flatten().any(|syn| !syn.sack_permitted)
+    }
+
     /// Segments retransmitted in the whole transfer; `None` where the sender was not seen.
     pub fn retransmits(&self) -> Option<u64> {
         let first = self.sender_samples.first()?.retransmits?;

@@ -4,7 +4,7 @@
 
 use fullpipe_capture::{Keep, Reader, Tracker};
 use fullpipe_diagnose::{Confidence, Detail, Diagnosis, Limiter};
-use fullpipe_path::{IpVersions, PolicerSpec, QueueSize, RateTrace};
+use fullpipe_path::{IpVersions, LossSpec, PolicerSpec, QueueSize, RateTrace, ReorderBy, ReorderSpec};
 use fullpipe_sim::{Capture, HostSpec, Outcome, Spec, knob, run};
 use fullpipe_units::{Bytes, Micros, Rate};
 
@@ -255,6 +255,41 @@ fn a_policer_shows_live() {
         spec.time = Micros::from_secs(8);
         police(&mut spec, policed_kbps, burst);
         assert_eq!(run(&spec).unwrap().diagnosis().detail, Some(Detail::Policed), "{kbps} kbit/s, {rtt_us} us");
+    }
+}
+
+/// Live, BBR keeps a lossy link full. What a retransmission frees is acknowledged at once, which is no burst that a bucket let through.
+#[test]
+fn a_full_link_with_losses_by_chance_is_no_policer_live() {
+    for (kbps, rtt_us, queue, loss, seed) in [
+        (36_068, 45_015, 0.95, 0.0184, 61),
+        (41_053, 30_005, 0.70, 0.0266, 233),
+        (47_257, 45_761, 0.27, 0.0296, 379),
+        (25_379, 129_812, 0.37, 0.0085, 388),
+        (17_576, 82_916, 0.81, 0.0219, 767),
+    ] {
+        let mut spec = over(["linux-6.18"; 2], kbps, rtt_us, queue);
+        (spec.seed, spec.time) = (seed, Micros::from_secs(8));
+        spec.path.hops[0].ab.loss = Some(LossSpec::Bernoulli(loss));
+        set(&mut spec, &[("sender.congestion", "bbr")]);
+        let found = run(&spec).unwrap().diagnosis();
+        assert_ne!(found.detail, Some(Detail::Policed), "{kbps} kbit/s, {rtt_us} us: {:?}", found.evidence);
+    }
+}
+
+/// Without SACK a sender takes what comes late for lost, and repeats much that was not: its counters say nothing of a policer.
+#[test]
+fn reordering_without_sack_is_no_policer_live() {
+    for (kbps, rtt_us, part, seed) in [(68_750, 73_070, 0.0391, 1), (39_817, 5_180, 0.0156, 7), (63_775, 50_700, 0.0055, 36)] {
+        let mut spec = over(["linux-6.18"; 2], kbps, rtt_us, 1.0);
+        (spec.seed, spec.time) = (seed, Micros::from_secs(8));
+        let by = ReorderBy::Later(Micros::new(rtt_us / 4));
+        spec.path.hops[0].ab.reorder = Some(ReorderSpec { probability: part, by });
+        for end in ["sender", "receiver"] {
+            set(&mut spec, &[(&format!("{end}.sack"), "off"), (&format!("{end}.timestamps"), "off")]);
+        }
+        let found = run(&spec).unwrap().diagnosis();
+        assert_ne!(found.detail, Some(Detail::Policed), "{kbps} kbit/s, {rtt_us} us: {:?}", found.evidence);
     }
 }
 

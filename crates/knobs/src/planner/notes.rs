@@ -57,7 +57,7 @@ fn congestion_window(request: &PlanRequest<'_>, flow: &Flow<'_>, wanted: &mut Wa
             )
         }
         _ => {
-            if without_sack(flow) {
+            if flow.transfer.lacks_sack() {
                 for end in [&flow.transfer.sender, &flow.transfer.receiver] {
                     wanted.switch(
                         &end.name,
@@ -72,11 +72,6 @@ fn congestion_window(request: &PlanRequest<'_>, flow: &Flow<'_>, wanted: &mut Wa
             )
         }
     }
-}
-
-fn without_sack(flow: &Flow<'_>) -> bool {
-    let ends = [flow.transfer.sender.syn, flow.transfer.receiver.syn];
-    ends.into_iter().flatten().any(|syn| !syn.sack_permitted)
 }
 
 fn segment_size(_request: &PlanRequest<'_>, flow: &Flow<'_>, wanted: &mut Wanted) -> String {
