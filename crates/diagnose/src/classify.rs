@@ -734,10 +734,10 @@ impl<'a> Case<'a> {
     fn is_policed(&self, held: &[&Interval], rate: f64) -> bool {
         let (early, late) = held.split_at(held.len() / 2);
         // What a retransmission frees is acknowledged at once: samples within a round trip show that as a rate of its own, and only what
-        // comes before the first loss is a burst there.
+        // comes before the first loss of all is a burst there.
         let base = self.timeline.base_rtt.unwrap_or(0.0);
         let is_rare = timeline::typical_len(&self.timeline.intervals).is_some_and(|typical| typical > base);
-        let until = early.iter().take_while(|i| is_rare || i.retransmits == 0.0).count();
+        let until = early.iter().take_while(|i| is_rare || !self.losses.are_earlier && i.retransmits == 0.0).count();
         let rates = self.timeline.rates_over(&early[..until], if is_rare { 0.0 } else { base });
         let burst = rates.into_iter().map(|(rate, _)| rate).fold(0.0, f64::max);
         let late_rate = timeline::mean_rate(late);

@@ -12,6 +12,8 @@ use crate::{
 pub(crate) struct Losses {
     /// Segments retransmitted.
     pub(crate) retransmits: f64,
+    /// Whether others had been before the story begins: what is acknowledged then may have waited behind a loss, and comes at once.
+    pub(crate) are_earlier: bool,
     /// Of all segments sent, the part that was retransmitted.
     pub(crate) ratio: f64,
     /// Retransmission timeouts.
@@ -41,6 +43,10 @@ impl Losses {
         let peaks = peaks(timeline);
         Self {
             retransmits,
+            are_earlier: transfer
+                .sender_samples
+                .first()
+                .is_some_and(|first| first.retransmits.is_some_and(|count| count > 0)),
             ratio: Self::ratio_in(&intervals.iter().collect::<Vec<_>>(), timeline),
             timeouts: intervals.iter().fold(0_u64, |sum, i| sum.saturating_add(i.timeouts)),
             episodes: peaks.len(),

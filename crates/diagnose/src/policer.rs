@@ -26,16 +26,18 @@ pub(crate) fn rate(
     answers: Option<Answers>,
 ) -> Option<f64> {
     let base = timeline.base_rtt?;
-    // A bucket drops all that is above its rate until the sender hears of it, where chance takes one.
-    let in_bursts = losses.retransmits >= thresholds::POLICED_LEAST
-        && losses.retransmits >= thresholds::POLICED_BURST_SEGMENTS * losses.episodes as f64;
+    // A bucket drops all that is above its rate until the sender hears of it, where chance takes one. A slow one drops little at a time:
+    // counters tell that from chance event by event.
+    let least = if timeline.has_packets() { thresholds::POLICED_BURST_SEGMENTS } else { thresholds::POLICED_AT_ONCE };
+    let in_bursts =
+        losses.retransmits >= thresholds::POLICED_LEAST && losses.retransmits >= least * losses.episodes as f64;
     // What comes late is repeated in bursts, too; and while a sender waits to be asked, a bucket fills up again: what gets through then is
     // no rate of it.
     let waits = answers.is_some_and(Answers::is_much);
     if !in_bursts || waits || losses.are_reordering() {
         return None;
     }
-    let drops = Drops::new(transfer, timeline, base)?;
+    let drops = Drops::new(transfer, timeline, losses, base)?;
     // A sender hears of losses a round trip later, and repeats what was lost meanwhile: where that comes in batches, only what gets
     // through in whole round trips is level.
     let rests = rests(&timeline.intervals, base);
@@ -55,28 +57,29 @@ struct Drops<'a> {
     wait_us: Option<f64>,
     /// How many rates between two of them have to agree.
     least_rates: usize,
-    /// What was on its way when one struck is acknowledged up to so many microseconds after its time.
-    acked_us: f64,
+    /// Until when what arrives had its way through before the first of them, in microseconds; `None` where the story begins later.
+    first_us: Option<f64>,
 }
 
 impl<'a> Drops<'a> {
     /// As packets show them, one by one, or as counters tell of them.
-    fn new(transfer: &'a Transfer, timeline: &Timeline, base: f64) -> Option<Self> {
+    fn new(transfer: &'a Transfer, timeline: &Timeline, losses: &Losses, base: f64) -> Option<Self> {
         if !timeline.has_packets() {
-            return Self::from_counters(transfer, &timeline.intervals, base);
+            // A sender without SACK repeats what was not lost.
+            return Self::from_counters(&timeline.intervals, losses, base).filter(|_| !transfer.lacks_sack());
         }
         let drops = transfer.drops.as_ref()?;
         let wait_us = drops.wait_us.map(|wait| wait.get() as f64);
         // What was on its way when the first was lost arrived before it, and beside the sender it is acknowledged up to a round trip later.
-        let (list, least_rates) = (Cow::Borrowed(&drops.list[..]), thresholds::LEAST_PEAKS);
-        Some(Self { list, wait_us, least_rates, acked_us: base })
+        let first_us = Some(drops.list.first().map_or(0.0, |drop| drop.at_us.get() as f64) + base);
+        Some(Self { list: Cow::Borrowed(&drops.list), wait_us, least_rates: thresholds::LEAST_PEAKS, first_us })
     }
 
     /// One for each loss event: what had been acknowledged when the sender began to retransmit is what had got through when the first
-    /// segment of it was lost. `None` where most events are one segment, which chance takes, where samples are too rare to tell one
-    /// event from the next, or where a sender without SACK repeats what was not lost.
-    fn from_counters(transfer: &Transfer, intervals: &[Interval], base: f64) -> Option<Self> {
-        if transfer.lacks_sack() || timeline::typical_len(intervals).is_none_or(|typical| typical > base) {
+    /// segment of it was lost. `None` where most events are one segment, which chance takes, or where samples are too rare to tell one
+    /// event from the next.
+    fn from_counters(intervals: &[Interval], losses: &Losses, base: f64) -> Option<Self> {
+        if timeline::typical_len(intervals).is_none_or(|typical| typical > base) {
             return None;
         }
         let events = loss::events(intervals, base);
@@ -97,9 +100,10 @@ impl<'a> Drops<'a> {
             counted = event.start;
             Drop { at_us: Micros::new(intervals[counted].from_us), passed: Bytes::new(passed as u64) }
         };
-        let list = events.iter().map(drop).collect();
+        let list: Cow<'_, [Drop]> = events.iter().map(drop).collect();
         // Who retransmits has heard of all that had got through.
-        Some(Self { list, wait_us, least_rates: thresholds::POLICED_LEAST_EVENTS, acked_us: 0.0 })
+        let first_us = list.first().filter(|_| !losses.are_earlier).map(|drop| drop.at_us.get() as f64);
+        Some(Self { list, wait_us, least_rates: thresholds::POLICED_LEAST_EVENTS, first_us })
     }
 }
 
@@ -215,9 +219,8 @@ fn learned(intervals: &[Interval], drops: &Drops<'_>, rates: &[(f64, f64)], base
 
 /// By how much more than `rate` allows arrived at most within some time before the first loss, in bytes.
 fn burst(intervals: &[Interval], drops: &Drops<'_>, rate: f64) -> f64 {
-    let first = drops.list.first().map_or(0.0, |drop| drop.at_us.get() as f64);
     let (mut most, mut now) = (0.0_f64, 0.0_f64);
-    for interval in intervals.iter().take_while(|interval| interval.from_us as f64 <= first + drops.acked_us) {
+    for interval in intervals.iter().take_while(|i| drops.first_us.is_some_and(|first| i.from_us as f64 <= first)) {
         let delivered = interval.at.packets.map_or(interval.acked, |packets| packets.delivered.get() as f64);
         now = (now - rate * interval.len() / 8e6).max(0.0) + delivered;
         most = most.max(now - rate * interval.len() / 8e6);
