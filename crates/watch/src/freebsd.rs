@@ -105,7 +105,8 @@ fn info(record: Fields<'_>, state: i32) -> Info {
         cwnd: window(48),
         ssthresh: record.u32(TCP + 52).and_then(ssthresh),
         receive_window: window(60),
-        send_window: window(64),
+        // Before the peer has answered, nothing is known of it.
+        send_window: window(64).filter(|_| state >= state::ESTABLISHED),
         retransmits: record.u32(TCP + 12).map(u64::from),
         out_of_order: record.u32(TCP + 16),
         ..Info::default()
@@ -178,6 +179,10 @@ impl<T: Tables> Source for FreeBsd<T> {
     fn these(&mut self, ids: &[SocketId], each: Each<'_>) -> Result<Vec<u64>, WatchError> {
         let table = asked(&self.tables, PCBS)?;
         Ok(crate::source::among(sockets(&table), ids, each))
+    }
+
+    fn reads_whole(&self) -> bool {
+        true
     }
 
     fn queue_setting(&self) -> &'static str {

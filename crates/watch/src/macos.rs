@@ -123,7 +123,8 @@ fn info(tcp: Fields<'_>, state: i32, waiting: u32) -> Option<Info> {
         ssthresh: tcp.u32(104).and_then(ssthresh),
         in_flight: Some(Bytes::new(in_flight.into())),
         not_sent: Some(Bytes::new(waiting.saturating_sub(in_flight).into())),
-        send_window: tcp.bytes(96),
+        // Before the peer has answered, nothing is known of it.
+        send_window: tcp.bytes(96).filter(|_| state >= state::ESTABLISHED),
         // What was advertised last, as `tcpi_rcv_wnd` has it.
         receive_window: between(80, 84).map(|window| Bytes::new(window.into())),
         ..Info::default()
@@ -201,6 +202,10 @@ impl<T: Tables> Source for MacOs<T> {
 
     fn these(&mut self, ids: &[SocketId], each: Each<'_>) -> Result<Vec<u64>, WatchError> {
         Ok(crate::source::among(self.look()?.into_iter(), ids, each))
+    }
+
+    fn reads_whole(&self) -> bool {
+        true
     }
 
     fn queue_setting(&self) -> &'static str {

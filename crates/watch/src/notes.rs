@@ -3,7 +3,7 @@
 //! These are facts about sockets, not another verdict: what limited the connection is the judge's to say.
 
 use fullpipe_diagnose::{Diagnosis, Limiter};
-use fullpipe_units::Bytes;
+use fullpipe_units::{Bytes, Micros};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -61,9 +61,10 @@ const STORM: f64 = 0.1;
 const STORM_LEAST: u64 = 10;
 /// A segment that was sent again so often waits for seconds.
 const BACKOFFS: u8 = 3;
-/// What is in flight is a ceiling's where it is within this part of the most for half of the looks, which are so many ...
+/// What is in flight is a ceiling's where it is within this part of the most for half of the looks, which are so many, over so long ...
 const AT_CEILING: f64 = 0.9;
 const CEILING_LOOKS: usize = 8;
+const CEILING_SPAN: Micros = Micros::new(400_000);
 /// ... while something was in flight for this part of the time, and there was room for more by this part.
 const CEILING_BUSY: f64 = 0.9;
 const CEILING_ROOM: f64 = 0.8;
@@ -240,6 +241,7 @@ fn own_window(story: &Story, way: Way, limiter: Option<Limiter>) -> Option<Note>
     let busy = last.sender.busy_us?.saturating_sub(first.sender.busy_us?).get() as f64;
     let room = [story.info.cwnd, story.info.send_window].into_iter().flatten().map(Bytes::get).min()?;
     let is_ceiling = story.points.len() >= CEILING_LOOKS
+        && story.span() >= CEILING_SPAN
         && 2 * at >= story.points.len()
         && busy >= CEILING_BUSY * story.span().get() as f64
         && most >= CEILING_SEGMENTS * u64::from(story.info.mss?)

@@ -63,6 +63,10 @@ pub(crate) trait Source: Owners + Send {
     /// # Errors
     /// Where the system no longer tells.
     fn these(&mut self, ids: &[SocketId], each: Each<'_>) -> Result<Vec<u64>, WatchError>;
+    /// Whether a look at few takes as long as one at all.
+    fn reads_whole(&self) -> bool {
+        false
+    }
     /// The settings that bound buffers of TCP.
     fn limits(&self) -> Limits {
         Limits::default()

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// No more looks than this are kept, however often it is looked.
-const MOST_LOOKS: usize = 128;
+pub(crate) const MOST_LOOKS: usize = 512;
 
 /// Which way the payload goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

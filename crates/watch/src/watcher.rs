@@ -16,14 +16,21 @@ use crate::{
     notes::listen_queue,
     owner::Owner,
     source::{self, Ended, HostCounts, Source},
+    story,
     table::{MOST_STORIES, Table},
     wire::SocketId,
 };
 
 /// A story holds so many intervals ...
 const INTERVALS: u32 = 10;
-/// ... of which each has so many looks at the busy connections, so that one interval alone is enough to judge by.
-const LOOKS: u32 = 9;
+/// ... of which each has at least so many looks at the busy connections, so that one interval alone is enough to judge by ...
+const FEWEST_LOOKS: u32 = 9;
+/// ... and where these are few and can be looked at one by one, as many as share out so many looks a second: with one in each round trip
+/// the judge sees as much as a measurement does ...
+const LOOKS_A_SECOND: u32 = 512;
+/// ... but no more than one in this time, and no more in one interval than a story holds.
+const CLOSEST: Duration = Duration::from_millis(10);
+const MOST_LOOKS: u32 = story::MOST_LOOKS as u32 / INTERVALS;
 /// Where connections are very many, those that have long been quiet are looked at once in so many intervals.
 const BETWEEN: u64 = 5;
 /// How long a signal waits for its answer at the most.
@@ -164,12 +171,13 @@ impl Watcher {
         self.next = (self.next + self.interval).max(Instant::now());
         let from = Instant::now();
         let whole = self.next.saturating_duration_since(from);
-        for look in 1..=LOOKS {
-            if !wait_until(from + whole * look / LOOKS, is_over) {
+        let looks = looks(whole, self.quick.len(), self.source.reads_whole());
+        for look in 1..=looks {
+            if !wait_until(from + whole * look / looks, is_over) {
                 return Ok(false);
             }
             let start = Instant::now();
-            if look < LOOKS {
+            if look < looks {
                 self.look_quickly()?;
                 self.take_ends(meter.as_deref_mut());
             } else {
@@ -307,6 +315,16 @@ fn add_end(meter: &mut Meter, ended: Ended, table: &Table, source: &dyn Source) 
     meter.add_end(&slice, ended.end);
 }
 
+/// How many looks an interval as long as `whole` has, the one at all included, where `busy` connections are looked at.
+fn looks(whole: Duration, busy: usize, reads_whole: bool) -> u32 {
+    if busy == 0 || reads_whole {
+        return FEWEST_LOOKS;
+    }
+    let budget = whole.as_secs_f64() * f64::from(LOOKS_A_SECOND) / busy as f64;
+    let closest = whole.as_secs_f64() / CLOSEST.as_secs_f64();
+    (budget.min(closest) as u32).clamp(FEWEST_LOOKS, MOST_LOOKS)
+}
+
 /// False when `is_over` said so first.
 fn wait_until(time: Instant, is_over: &dyn Fn() -> bool) -> bool {
     loop {
@@ -329,5 +347,16 @@ mod tests {
     fn what_is_over_is_not_waited_for() {
         assert!(!wait_until(Instant::now() + Duration::from_secs(600), &|| true));
         assert!(wait_until(Instant::now(), &|| false));
+    }
+
+    #[test]
+    fn few_busy_connections_are_looked_at_more_often() {
+        let second = Duration::from_secs(1);
+        assert_eq!([1, 10, 16, 32, 64].map(|busy| looks(second, busy, false)), [51, 51, 32, 16, 9]);
+        assert_eq!(looks(second, 0, false), 9, "nobody to look at");
+        assert_eq!(looks(second, 1, true), 9, "each look reads the whole table");
+        assert_eq!(looks(second / 5, 1, false), 20, "10 ms apart");
+        assert_eq!(looks(second / 20, 1, false), 9);
+        assert_eq!(looks(second * 60, 64, false), 51, "as much as a story holds");
     }
 }

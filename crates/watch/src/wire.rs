@@ -164,9 +164,14 @@ pub struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    /// What `TCP_INFO` tells.
+    /// What `TCP_INFO` tells. Before the peer has answered, its window and which options both use are not known, and the kernel's zeros
+    /// are none.
     pub fn info(&self) -> Info {
-        linux::read(self.info)
+        let info = linux::read(self.info);
+        if self.state == state::SYN_SENT {
+            return Info { send_window: None, scaling: None, sack: None, timestamps: None, ..info };
+        }
+        info
     }
 
     /// Payload acknowledged and received so far, without reading the rest.

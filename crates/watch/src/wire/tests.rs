@@ -69,6 +69,19 @@ fn what_a_kernel_said_is_read() {
 }
 
 #[test]
+fn before_the_peer_has_answered_its_window_is_not_known_and_not_closed() {
+    let id = id(false, "192.0.2.1:50000", "198.51.100.7:443");
+    let info = |state: u8| {
+        let raw = laid_out(&id, state, [0, 1], &[(INFO, &[0; 240])]);
+        let Some(Answer::Socket(reading)) = answers(&raw, 7).next() else { panic!("no socket") };
+        let info = reading.info();
+        (info.send_window, info.scaling, info.sack)
+    };
+    assert_eq!(info(state::SYN_SENT), (None, None, None));
+    assert_eq!(info(state::ESTABLISHED), (Some(Bytes::ZERO), Some(false), Some(false)));
+}
+
+#[test]
 fn a_socket_is_asked_for_by_the_ends_that_its_answer_had() {
     for id in [
         id(false, "192.0.2.1:443", "198.51.100.7:50000"),
