@@ -57,7 +57,8 @@ struct Drops<'a> {
     wait_us: Option<f64>,
     /// How many rates between two of them have to agree.
     least_rates: usize,
-    /// Until when what arrives had its way through before the first of them, in microseconds; `None` where the story begins later.
+    /// What is acknowledged up to this time had got through before the first of them, in microseconds; `None` where others struck before
+    /// the story begins.
     first_us: Option<f64>,
 }
 
