@@ -428,10 +428,8 @@ impl<'a> Case<'a> {
         let by_loss = if self.losses.are_reordering() { NetworkCause::Reordering } else { NetworkCause::Loss };
 
         let has_packets = self.timeline.has_packets();
-        // Without SACK a sender repeats what was not lost, and what is acknowledged stands still while one hole is open: counters of
-        // reordered packets look like those of a policer.
-        let may_tell = !has_packets && !self.transfer.lacks_sack();
-        if self.policed.is_some() || (may_tell && self.is_policed(&held, rate)) {
+        let by_counters = policer::can_show_in_counters(self.transfer, &self.timeline);
+        if self.policed.is_some() || (by_counters && self.is_policed(&held, rate)) {
             NetworkCause::Policed
         } else if !has_packets && self.is_refilled(holdings, opened) {
             // Its bursts overflow queues by themselves: what they lose there is the buffer's doing, and that the path would
@@ -733,13 +731,11 @@ impl<'a> Case<'a> {
     /// (`policer`).
     fn is_policed(&self, held: &[&Interval], rate: f64) -> bool {
         let (early, late) = held.split_at(held.len() / 2);
-        // What a retransmission frees is acknowledged at once: samples within a round trip show that as a rate of its own, and only what
-        // comes before the first loss of all is a burst there.
-        let base = self.timeline.base_rtt.unwrap_or(0.0);
-        let is_rare = timeline::typical_len(&self.timeline.intervals).is_some_and(|typical| typical > base);
-        let until = early.iter().take_while(|i| is_rare || !self.losses.are_earlier && i.retransmits == 0.0).count();
-        let rates = self.timeline.rates_over(&early[..until], if is_rare { 0.0 } else { base });
-        let burst = rates.into_iter().map(|(rate, _)| rate).fold(0.0, f64::max);
+        // What a retransmission frees is acknowledged at once. Where samples show that apart, only what comes before the first loss of all is
+        // a burst.
+        let is_fine = self.timeline.has_fine_samples();
+        let is_burst = |i: &&&Interval| !is_fine || !self.losses.are_earlier && i.retransmits == 0.0;
+        let burst = early.iter().take_while(is_burst).map(|i| i.rate).fold(0.0, f64::max);
         let late_rate = timeline::mean_rate(late);
         let level = late.iter().filter(|i| (i.rate - late_rate).abs() <= thresholds::AGREEMENT * late_rate).count();
         let is_level = level as f64 >= thresholds::POLICED_LEVEL * late.len() as f64;

@@ -49,6 +49,12 @@ pub(crate) fn rate(
     })
 }
 
+/// Whether counters are all there is and can tell of a policer. Without SACK a sender retransmits what was not lost, and what is acknowledged
+/// stands still while one hole is open: reordered packets count like those that a policer drops.
+pub(crate) fn can_show_in_counters(transfer: &Transfer, timeline: &Timeline) -> bool {
+    !timeline.has_packets() && !transfer.lacks_sack()
+}
+
 /// The losses, and what waited where they struck.
 #[derive(Debug)]
 struct Drops<'a> {
@@ -65,9 +71,8 @@ struct Drops<'a> {
 impl<'a> Drops<'a> {
     /// As packets show them, one by one, or as counters tell of them.
     fn new(transfer: &'a Transfer, timeline: &Timeline, losses: &Losses, base: f64) -> Option<Self> {
-        if !timeline.has_packets() {
-            // A sender without SACK repeats what was not lost.
-            return Self::from_counters(&timeline.intervals, losses, base).filter(|_| !transfer.lacks_sack());
+        if can_show_in_counters(transfer, timeline) {
+            return Self::from_counters(timeline, losses, base);
         }
         let drops = transfer.drops.as_ref()?;
         let wait_us = drops.wait_us.map(|wait| wait.get() as f64);
@@ -79,10 +84,11 @@ impl<'a> Drops<'a> {
     /// One for each loss event: what had been acknowledged when the sender began to retransmit is what had got through when the first
     /// segment of it was lost. `None` where most events are one segment, which chance takes, or where samples are too rare to tell one
     /// event from the next.
-    fn from_counters(intervals: &[Interval], losses: &Losses, base: f64) -> Option<Self> {
-        if timeline::typical_len(intervals).is_none_or(|typical| typical > base) {
+    fn from_counters(timeline: &Timeline, losses: &Losses, base: f64) -> Option<Self> {
+        if !timeline.has_fine_samples() {
             return None;
         }
+        let intervals = &timeline.intervals;
         let events = loss::events(intervals, base);
         let retransmits = |event: &Range<usize>| intervals[event.clone()].iter().map(|i| i.retransmits).sum();
         let at_once = stats::median(events.iter().map(|event| (retransmits(event), 1.0)))?;

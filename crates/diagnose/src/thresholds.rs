@@ -279,7 +279,7 @@ pub(crate) const POLICED_BURST_SEGMENTS: f64 = 3.0;
 /// ... and of no fewer segments than this, lest chance be taken for it: of 15 expected, 11 to 19 is what one sees.
 pub(crate) const POLICED_LEAST: f64 = 15.0;
 
-/// ... and where only counters tell, so many of them in a loss event (median): one segment lost by chance long after the burst that ended
+/// ... and where only counters tell, so many of them in a loss event (median and mean): one segment lost by chance long after the burst that ended
 /// slow start would pass for one of many.
 pub(crate) const POLICED_AT_ONCE: f64 = 2.0;
 

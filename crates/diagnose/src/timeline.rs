@@ -118,9 +118,9 @@ impl Timeline {
         interval.at.mss.filter(|&mss| mss > 0).map_or(self.mss, f64::from)
     }
 
-    /// The payload rates, in bit/s, of the stretches that end with an interval of `held` and are not shorter than `least_us`, each with
-    /// the length of that interval. The intervals of `held` are some of this timeline, in its order.
-    pub(crate) fn rates_over(&self, held: &[&Interval], least_us: f64) -> Vec<(f64, f64)> {
+    /// The median payload rate, in bit/s, of the stretches that end with an interval of `held` and are not shorter than
+    /// `least_us`; `None` where there is none. The intervals of `held` are some of this timeline, in its order.
+    pub(crate) fn median_over(&self, held: &[&Interval], least_us: f64) -> Option<f64> {
         let (mut first, mut acked) = (0, 0.0);
         let mut rates = Vec::with_capacity(held.len());
         for last in &self.intervals {
@@ -138,12 +138,17 @@ impl Timeline {
                 rates.push((acked * 8e6 / stretch, last.len()));
             }
         }
-        rates
+        stats::median(rates)
     }
 
     /// Whether packets tell of it, and not counters alone.
     pub(crate) fn has_packets(&self) -> bool {
         self.intervals.iter().any(|i| i.at.packets.is_some())
+    }
+
+    /// Whether samples come at least once in a round trip of the empty path.
+    pub(crate) fn has_fine_samples(&self) -> bool {
+        typical_len(&self.intervals).zip(self.base_rtt).is_some_and(|(typical, base)| typical <= base)
     }
 
     pub(crate) fn acked(&self) -> f64 {
@@ -252,7 +257,7 @@ pub(crate) fn part(intervals: &[Interval], is_such: impl Fn(&Interval) -> bool) 
 }
 
 /// The median length of these, in microseconds; `None` where there are none.
-pub(crate) fn typical_len(intervals: &[Interval]) -> Option<f64> {
+fn typical_len(intervals: &[Interval]) -> Option<f64> {
     stats::median(intervals.iter().map(|i| (i.len(), 1.0)))
 }
 

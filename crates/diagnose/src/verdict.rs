@@ -370,7 +370,7 @@ fn attainable(case: &Case<'_>, ruling: &Ruling<'_>) -> Option<Rate> {
         // so that most stretches lie within it.
         Limiter::Path => {
             let time: f64 = ruling.intervals.iter().map(|i| i.len()).sum();
-            let longer = stats::median(case.timeline.rates_over(&ruling.intervals, time / 4.0));
+            let longer = case.timeline.median_over(&ruling.intervals, time / 4.0);
             ruling.median(|i| Some(i.rate)).map(|median| longer.map_or(median, |longer| median.min(longer)))
         }
         // A path known to carry less than what was seen is not known.

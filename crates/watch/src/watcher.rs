@@ -28,9 +28,9 @@ const FEWEST_LOOKS: u32 = 9;
 /// ... and where these are few and can be looked at one by one, as many as share out so many looks a second: with one in each round trip
 /// the judge sees as much as a measurement does ...
 const LOOKS_A_SECOND: u32 = 512;
-/// ... but no more than one in this time, and no more in one interval than a story holds.
+/// ... but no more than one in this time, and no more in one interval than a story has room for.
 const CLOSEST: Duration = Duration::from_millis(10);
-const MOST_LOOKS: u32 = story::MOST_LOOKS as u32 / INTERVALS;
+const MOST_LOOKS_OF_INTERVAL: u32 = story::MOST_LOOKS as u32 / INTERVALS;
 /// Where connections are very many, those that have long been quiet are looked at once in so many intervals.
 const BETWEEN: u64 = 5;
 /// How long a signal waits for its answer at the most.
@@ -322,7 +322,7 @@ fn looks(whole: Duration, busy: usize, reads_whole: bool) -> u32 {
     }
     let budget = whole.as_secs_f64() * f64::from(LOOKS_A_SECOND) / busy as f64;
     let closest = whole.as_secs_f64() / CLOSEST.as_secs_f64();
-    (budget.min(closest) as u32).clamp(FEWEST_LOOKS, MOST_LOOKS)
+    (budget.min(closest) as u32).clamp(FEWEST_LOOKS, MOST_LOOKS_OF_INTERVAL)
 }
 
 /// False when `is_over` said so first.

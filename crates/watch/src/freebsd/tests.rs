@@ -177,6 +177,13 @@ fn every_field_is_read_where_the_headers_have_it() {
 }
 
 #[test]
+fn before_the_peer_has_answered_its_window_is_not_known_and_not_closed() {
+    let asked = Made { state: state::SYN_SENT, ..Made::new() };
+    let info = sockets(&table(&[asked])).next().unwrap().info;
+    assert_eq!((info.send_window, info.scaling), (None, None));
+}
+
+#[test]
 fn a_version_without_windows_has_none_rather_than_closed_ones() {
     let old = Made { windows: [0; 5], ..Made::new() };
     let info = sockets(&table(&[old])).next().unwrap().info;

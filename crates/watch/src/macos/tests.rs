@@ -225,6 +225,13 @@ fn every_field_is_read_where_the_headers_have_it() {
     assert_eq!(waits.row.queue, Some([129, 128]));
 }
 
+#[test]
+fn before_the_peer_has_answered_its_window_is_not_known_and_not_closed() {
+    let asked = Made { state: state::SYN_SENT, ..Made::new() };
+    let info = sockets(&table(&[asked])).next().unwrap().row.info;
+    assert_eq!((info.send_window, info.scaling), (None, None));
+}
+
 /// So many seconds of one connection.
 fn watched(seconds: u64, change: impl Fn(&mut Made)) -> crate::frame::Row {
     let made = System(Arc::new(Mutex::new(vec![Made::new()])));
