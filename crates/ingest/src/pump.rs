@@ -86,23 +86,36 @@ pub fn read_source<S: Sink>(
     }
 }
 
+/// What a kernel copies at once.
+const PAGE: usize = 4_096;
+/// Where in a page pieces begin, far from where they do in a file (a multiple of a page, and the four bytes that told how it is compressed).
+/// Kernels copy with `rep movsb`, and AMD's Zen 4 does that at a quarter of its speed where the target lies in its page 4 to 16 bytes behind the
+/// source in its own, as in what allocators map: 2.9 GB/s for 11.
+const BEGIN: usize = PAGE / 2;
+
 /// A buffer with room at its front for what the piece before left.
+#[derive(Default)]
 struct Piece {
     bytes: Vec<u8>,
+    begin: usize,
     end: usize,
 }
 
 impl Piece {
     fn new(size: usize) -> Self {
-        Self { bytes: vec![0; Reader::KEPT + size.max(1)], end: Reader::KEPT }
+        let bytes = vec![0; Reader::KEPT + PAGE + size.max(1)];
+        let is_at = bytes.as_ptr().addr().wrapping_add(Reader::KEPT);
+        let begin = Reader::KEPT + BEGIN.wrapping_sub(is_at) % PAGE;
+        Self { bytes, begin, end: begin }
     }
 
     /// As much as one call gives: from a live pipe, what has come.
     fn fill(&mut self, stream: &mut impl Read) -> io::Result<usize> {
+        let room = self.bytes.len() - PAGE - Reader::KEPT;
         loop {
-            match stream.read(&mut self.bytes[Reader::KEPT..]) {
+            match stream.read(&mut self.bytes[self.begin..self.begin + room]) {
                 Ok(count) => {
-                    self.end = Reader::KEPT + count;
+                    self.end = self.begin + count;
                     return Ok(count);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -113,8 +126,8 @@ impl Piece {
 
     /// What was read, with what was kept before it.
     fn after(&mut self, kept: &[u8]) -> &[u8] {
-        let start = Reader::KEPT - kept.len();
-        self.bytes[start..Reader::KEPT].copy_from_slice(kept);
+        let start = self.begin - kept.len();
+        self.bytes[start..self.begin].copy_from_slice(kept);
         &self.bytes[start..self.end]
     }
 }
@@ -129,7 +142,7 @@ impl Pieces {
         match self {
             Self::Along { stream, piece } => {
                 let count = piece.fill(stream)?;
-                Ok((count > 0).then(|| std::mem::replace(piece, Piece { bytes: Vec::new(), end: 0 })))
+                Ok((count > 0).then(|| std::mem::take(piece)))
             }
             // The thread ends by hanging up.
             Self::Ahead { filled, .. } => filled.recv().ok().transpose(),
@@ -168,4 +181,20 @@ fn ahead(mut stream: Box<dyn Read + Send>, size: usize) -> Pieces {
         }
     });
     Pieces::Ahead { filled, empty }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_begin_in_the_middle_of_a_page() {
+        for size in [0, 1, 4_096, 256 * 1024] {
+            let mut piece = Piece::new(size);
+            assert_eq!(piece.bytes[piece.begin..].as_ptr().addr() % PAGE, BEGIN, "{size}");
+            let read = piece.fill(&mut io::repeat(7)).unwrap();
+            assert_eq!((read, piece.after(&[1, 2]).len()), (size.max(1), size.max(1) + 2));
+            assert_eq!(piece.after(&[1, 2])[..3], [1, 2, 7]);
+        }
+    }
 }
