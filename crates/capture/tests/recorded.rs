@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 use fullpipe_capture::{Findings, Keep, Reader, Segment, Sink, TooBig, Tracker};
-use fullpipe_diagnose::{Confidence, Detail, Limiter};
+use fullpipe_diagnose::{Confidence, Detail, Limiter, Run};
 
 /// File name without the host, and the live test's verdict.
 const RECORDED: &[(&str, Limiter, Option<Detail>)] = &[
@@ -114,6 +114,26 @@ fn a_paced_writer_that_is_woken_late_may_wait_for_its_buffer() {
     let diagnosis = &report.main_side().verdict.as_ref().unwrap().diagnosis;
     let second: Vec<Limiter> = diagnosis.or.iter().map(|or| or.limiter).collect();
     assert_eq!((diagnosis.limiter, &*second), (Limiter::Application, &[Limiter::SendBuffer][..]), "{diagnosis:#?}");
+}
+
+/// Four connections of iperf3 behind a bucket of 80 KB that fills at 1.7 Mbit/s: what one of them gets through depends on the others.
+#[test]
+fn connections_that_share_a_policer_are_judged_together() {
+    for end in ["a", "b"] {
+        let found = read(&format!("strangers/shared-policer-{end}"));
+        let verdicts: Vec<_> =
+            found.connections.iter().filter_map(|report| report.main_side().verdict.clone()).collect();
+        let policed = verdicts.iter().filter(|verdict| verdict.diagnosis.detail == Some(Detail::Policed));
+        assert_eq!(policed.clone().count(), 4, "{end}: {verdicts:#?}");
+        for verdict in policed {
+            let first = &verdict.diagnosis.evidence[0].text;
+            // 1,448 of 1,500 B are payload: 1.64 Mbit/s.
+            let is_known = |rate| first.starts_with(&format!("4 connections to 10.80.0.2 carried {rate} together"));
+            assert!(["1.64 Mbit/s", "1.65 Mbit/s"].into_iter().any(is_known), "{end}: {first}");
+            let is_same = |pair: &[Run]| (pair[0].limiter, pair[0].detail) == (pair[1].limiter, pair[1].detail);
+            assert!(!verdict.runs.windows(2).any(is_same), "{end}: {:#?}", verdict.runs);
+        }
+    }
 }
 
 #[test]

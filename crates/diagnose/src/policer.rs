@@ -55,6 +55,16 @@ pub(crate) fn can_show_in_counters(transfer: &Transfer, timeline: &Timeline) -> 
     !timeline.has_packets() && !transfer.lacks_sack()
 }
 
+/// By how much the round trip was above `base` just before the losses, in microseconds (median): what waited where they struck.
+pub(crate) fn wait_before(intervals: &[Interval], events: &[Range<usize>], base: f64) -> Option<f64> {
+    let wait = |event: &Range<usize>| {
+        let from = intervals[event.start].from_us as f64;
+        let before = intervals[..event.start].iter().rev().take_while(|i| i.to_us as f64 + base >= from);
+        before.filter_map(Interval::rtt).reduce(f64::max).map(|rtt| (rtt - base, 1.0))
+    };
+    stats::median(events.iter().filter_map(wait))
+}
+
 /// The losses, and what waited where they struck.
 #[derive(Debug)]
 struct Drops<'a> {
@@ -95,12 +105,7 @@ impl<'a> Drops<'a> {
         if at_once < thresholds::POLICED_AT_ONCE {
             return None;
         }
-        let wait = |event: &Range<usize>| {
-            let from = intervals[event.start].from_us as f64;
-            let before = intervals[..event.start].iter().rev().take_while(|i| i.to_us as f64 + base >= from);
-            before.filter_map(Interval::rtt).reduce(f64::max).map(|rtt| (rtt - base, 1.0))
-        };
-        let wait_us = stats::median(events.iter().filter_map(wait));
+        let wait_us = wait_before(intervals, &events, base);
         let (mut counted, mut passed) = (0, 0.0);
         let drop = |event: &Range<usize>| {
             passed += intervals[counted..event.start].iter().map(|i| i.acked).sum::<f64>();

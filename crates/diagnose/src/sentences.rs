@@ -40,16 +40,18 @@ pub(crate) fn evidence(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<Evidence> {
         numbers(|packets| packets.first).min().zip(numbers(|packets| packets.last).max()).map(<[u64; 2]>::from);
     let from_us = ruling.intervals.first().map(|i| i.from_us);
     let to_us = ruling.intervals.last().map(|i| i.to_us);
-    let when = from_us.zip(to_us).map(|(from, to)| {
-        format!(
-            "{} was the limit for {} of the time, between {} and {}",
-            subject(ruling),
-            percent(ruling.share),
-            Micros::new(from),
-            Micros::new(to)
-        )
-    });
+    let when = from_us.zip(to_us).map(|time| when(subject(ruling), ruling.share, time));
     texts.into_iter().chain(when).map(|text| Evidence { text, from_us, to_us, packets }).collect()
+}
+
+/// The last of the reasons: how long it was the limit, and between which times in microseconds.
+pub(crate) fn when(subject: &str, share: f64, (from_us, to_us): (u64, u64)) -> String {
+    format!(
+        "{subject} was the limit for {} of the time, between {} and {}",
+        percent(share),
+        Micros::new(from_us),
+        Micros::new(to_us)
+    )
 }
 
 /// What could not be seen: what the source says, and what its kind leaves open.

@@ -8,19 +8,34 @@ use std::collections::BTreeMap;
 use fullpipe_units::Rate;
 
 use crate::{
-    Confidence, Detail, Diagnosis, Evidence, Limiter, Shares, Transfer, guard, sentences, thresholds, verdict,
+    CommonEnd, Confidence, Detail, Diagnosis, Evidence, Limiter, Passage, Shares, Transfer, guard, sentences,
+    shared_bottleneck, thresholds, verdict,
 };
 
 /// Judges parallel streams of one test together; shares are weighted by bytes. Total: any number of streams.
 pub fn diagnose_streams(transfers: &[Transfer]) -> Diagnosis {
     let rates: Vec<f64> = transfers.iter().map(|t| t.rate().map_or(0.0, |rate| rate.bps() as f64)).collect();
     let total: f64 = rates.iter().sum();
-    let single: Vec<Diagnosis> =
+    let mut single: Vec<Diagnosis> =
         transfers.iter().zip(&rates).map(|(transfer, rate)| verdict::judge(transfer, total - rate)).collect();
+    look_together(transfers, &mut single);
     match single.len() {
         0 => sentences::insufficient(&Transfer::default(), Shares::new(), "there was no stream".into()),
         1 => single.into_iter().next().unwrap_or_else(|| unreachable!("the length is one")),
         _ => merge(transfers, single, total),
+    }
+}
+
+/// What all of them are held by together, in the place of what each of them seems to be.
+fn look_together(transfers: &[Transfer], single: &mut [Diagnosis]) {
+    // One test begins them all at once.
+    let passages: Vec<Passage> = transfers.iter().filter_map(|transfer| Passage::new(transfer, 0)).collect();
+    let bottleneck = shared_bottleneck(&passages.iter().collect::<Vec<_>>());
+    if let Some(bottleneck) = bottleneck.filter(|_| passages.len() == transfers.len()) {
+        let receiver = transfers.first().map(sentences::receiver).unwrap_or_default();
+        for diagnosis in single {
+            bottleneck.explain(diagnosis, &mut Vec::new(), CommonEnd::Receiver, &receiver);
+        }
     }
 }
 

@@ -328,6 +328,29 @@ pub(crate) const POLICED_QUEUED_SEGMENTS: f64 = 2.0;
 /// ... and for most of the time the losses come this many round trips apart.
 pub(crate) const POLICED_APART_ROUND_TRIPS: f64 = 4.0;
 
+/// Connections share a bottleneck where what gets through of all of them, from one loss to another that is so many round trips later, is the same
+/// over the short and over the long of these: what chance adds up to grows with time.
+pub(crate) const SHARED_ROUND_TRIPS: [f64; 2] = [8.0, 24.0];
+
+/// ... in so many such times at least (where there are fewer long ones, the short ones have to do) ...
+pub(crate) const SHARED_LEAST: [usize; 2] = [8, 4];
+
+/// ... which are longer than that by this factor at the most: in longer ones the bucket may have been full, ...
+pub(crate) const SHARED_APART: f64 = 4.0;
+
+/// ... to within this part of what they have in flight, each for itself (root of the sum of squares), and so many segments, for `POLICED_LEVEL`
+/// of the time. Seen are 0.8 and more of it behind policers and full links, 0.4 and less where chance takes segments of up to thirty connections.
+pub(crate) const SHARED_BLUR: f64 = 1.0;
+pub(crate) const SHARED_SEGMENTS: f64 = 2.0;
+
+/// It is a policer where less than so many segments wait behind a loss, of all of them (a queue of four segments at 4 Mbit/s shows as 2.4), and
+/// a link from `POLICED_QUEUED_SEGMENTS` and this time on; in between, only a bucket tells.
+pub(crate) const SHARED_QUEUED_SEGMENTS: f64 = 1.0;
+pub(crate) const SHARED_QUEUE_US: f64 = 1_000.0;
+
+/// Who carries less than this part of all doesn't count as one of several.
+pub(crate) const SHARED_PART: f64 = 0.02;
+
 /// A processor busier than this has nothing left (the rest is idle time between its wake-ups).
 pub(crate) const CPU_BUSY: f64 = 0.95;
 

@@ -3,11 +3,12 @@
 
 mod packed;
 mod reports;
+mod shared;
 mod transfer;
 
 pub use reports::Reports;
 
-use fullpipe_diagnose::{Detail, Diagnosis, Limiter, Run, SynFacts, Transfer, diagnose_with_runs};
+use fullpipe_diagnose::{Detail, Diagnosis, Limiter, Passage, Run, SynFacts, Transfer, diagnose_with_runs};
 use fullpipe_units::{Bytes, Micros, Rate};
 
 use crate::{
@@ -84,6 +85,8 @@ pub struct Verdict {
     pub loaded_rtt: Option<Micros>,
     /// What was judged, where that was asked for.
     pub transfer: Option<Transfer>,
+    /// What it shows of a bottleneck that others share, until all of them have been looked at together.
+    passage: Option<Box<Passage>>,
 }
 
 /// How a connection began, as far as it was seen.
@@ -181,7 +184,8 @@ fn side(connection: &Connection, sender: Sender, ends: [Endpoint; 2], keep: Keep
             let (diagnosis, runs) = diagnose_with_runs(&transfer);
             let diagnosis = unseen(half, peer).map_or(diagnosis, |reason| Diagnosis::insufficient(reason.to_owned()));
             let loaded_rtt = median(transfer.sender_samples.iter().filter_map(|sample| sample.rtt_us).collect());
-            Box::new(Verdict { diagnosis, runs, loaded_rtt, transfer: keep.transfers.then_some(transfer) })
+            let passage = shared::passage(half, &transfer).map(Box::new);
+            Box::new(Verdict { diagnosis, runs, loaded_rtt, transfer: keep.transfers.then_some(transfer), passage })
         });
     Side {
         counters: Counters { carried, ..half.counters },

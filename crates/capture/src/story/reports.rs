@@ -7,7 +7,7 @@ use std::{borrow::Cow, cmp::Ordering};
 use super::{
     Report,
     packed::{pack, unpack},
-    report,
+    report, shared,
 };
 use crate::{
     Key, Slot,
@@ -58,6 +58,8 @@ const UNIT: usize = 8;
 #[derive(Clone, Debug, Default)]
 struct Part {
     judged: Vec<Report>,
+    /// What the judged ones hold for the look at all of them together.
+    room: shared::Room,
     packed: Vec<u8>,
     listed: Option<Box<Listed>>,
 }
@@ -109,8 +111,9 @@ impl Reports {
     }
 
     pub(crate) fn tell(&mut self, key: &Key, connection: &Connection) {
-        let report = report(key, connection, self.keep);
+        let mut report = report(key, connection, self.keep);
         let (last, part) = self.last_part();
+        part.room.take(&mut report);
         let (number, payload, weight) = (report.first_packet, report.payload().get(), report.weight());
         let (kind, place) = if report.sides.iter().any(|side| side.verdict.is_some()) {
             part.judged.push(report);
@@ -156,7 +159,7 @@ impl Reports {
         self.entries.reserve_exact(count);
     }
 
-    /// Numbers them, in the order of their first packets.
+    /// Numbers them, in the order of their first packets, and looks at those together that may share a bottleneck.
     pub(crate) fn number(&mut self) {
         // What each part tells is nearly in order: a stable sort merges what it finds sorted.
         self.entries.sort_by_key(|entry| entry.number);
@@ -166,6 +169,7 @@ impl Reports {
                 self.parts[usize::from(entry.part)].judged[entry.place as usize].number = number;
             }
         }
+        shared::look(&mut self.parts.iter_mut().flat_map(|part| &mut part.judged).collect::<Vec<_>>());
     }
 
     #[expect(clippy::expect_used, reason = "who lists one keeps its list")]

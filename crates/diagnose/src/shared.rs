@@ -1,0 +1,620 @@
+//! Several connections through one bottleneck. Alone, each of them seems to be held down by losses: what one gets through between two of them
+//! depends on what the others send. All of them together are held at the bottleneck's rate from one loss to any other: whenever a policer drops,
+//! its bucket is empty (Flach 2016), and whenever a link drops, its queue is full. Chance keeps no sum, however many connections share it.
+//! What is *not* here: one connection alone (`policer`, `path`), and which connections may have a bottleneck in common (whoever calls this).
+
+use fullpipe_units::{Bytes, Micros, Rate};
+
+use crate::{
+    Confidence, Detail, Diagnosis, Drop, Evidence, Limiter, Run, SenderSample, Transfer, loss, policer, sentences,
+    stats, thresholds, timeline::Timeline,
+};
+
+/// What of a transfer got through when, and when something of it was lost: all that its bottleneck shows beside those of others.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Passage {
+    /// In order of time.
+    knots: Vec<Knot>,
+    /// How much later than over the shortest way came what was sent right behind a loss, in microseconds (median).
+    wait_us: Option<f64>,
+    /// The round trip of the empty path, in microseconds.
+    base_rtt: f64,
+    mss: f64,
+}
+
+/// Until a moment so much had got through.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Knot {
+    /// On the clock that all transfers have in common, in microseconds.
+    at_us: f64,
+    passed: f64,
+    is_loss: bool,
+}
+
+impl Passage {
+    /// What `transfer` shows, whose first payload byte was sent at `began_us` on a clock that is the same for all. `None` where neither packets
+    /// nor fine samples of a sender with SACK show what was lost when.
+    pub fn new(transfer: &Transfer, began_us: u64) -> Option<Self> {
+        let base_rtt = transfer.base_rtt()?.get() as f64;
+        let has_packets = transfer.sender_samples.iter().any(|sample| sample.packets.is_some());
+        let mut passage = if has_packets {
+            Self::from_packets(transfer, base_rtt)?
+        } else {
+            Self::from_counters(transfer, base_rtt)?
+        };
+        thin_out(&mut passage.knots);
+        passage.knots.iter_mut().for_each(|knot| knot.at_us += began_us as f64);
+        (passage.knots.len() > 1).then_some(passage)
+    }
+
+    fn from_packets(transfer: &Transfer, base_rtt: f64) -> Option<Self> {
+        let mss = transfer.sender_samples.iter().find_map(|sample| sample.mss)?;
+        let drops = transfer.drops.as_ref();
+        let mut sent = 0.0;
+        let sample = |sample: &SenderSample| {
+            sent += sample.packets?.sent.get() as f64;
+            Some((sample.at_us.get() as f64, sent))
+        };
+        let sent: Vec<(f64, f64)> = transfer.sender_samples.iter().filter_map(sample).collect();
+        let loss = |drop: &Drop| (drop.at_us.get() as f64, drop.passed.get() as f64);
+        let mut losses: Vec<(f64, f64)> = drops.iter().flat_map(|drops| &drops.list).map(loss).collect();
+        losses.dedup_by_key(|loss| loss.0);
+        let wait_us = drops.and_then(|drops| drops.wait_us).map(|wait| wait.get() as f64);
+        Some(Self { knots: knots(&sent, &losses), wait_us, base_rtt, mss: f64::from(mss) })
+    }
+
+    /// What had been acknowledged when the sender began to retransmit had got through when it lost that, and as far as that is behind, it is for
+    /// all senders.
+    fn from_counters(transfer: &Transfer, base_rtt: f64) -> Option<Self> {
+        let timeline = Timeline::new(transfer);
+        if !policer::can_show_in_counters(transfer, &timeline) || !timeline.has_fine_samples() {
+            return None;
+        }
+        let intervals = &timeline.intervals;
+        let events = loss::events(intervals, base_rtt);
+        let mut begins = events.iter().map(|event| event.start).peekable();
+        let mut knots = vec![Knot { at_us: intervals.first()?.from_us as f64, passed: 0.0, is_loss: false }];
+        let mut passed = 0.0;
+        for (place, interval) in intervals.iter().enumerate() {
+            if let Some(last) = knots.last_mut().filter(|_| begins.next_if_eq(&place).is_some()) {
+                last.is_loss = true;
+            }
+            passed += interval.acked;
+            knots.push(Knot { at_us: interval.to_us as f64, passed, is_loss: false });
+        }
+        Some(Self { knots, wait_us: policer::wait_before(intervals, &events, base_rtt), base_rtt, mss: timeline.mss })
+    }
+
+    /// How many moments are remembered: what it takes of memory.
+    pub fn len(&self) -> usize {
+        self.knots.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.knots.is_empty()
+    }
+
+    /// What gets through in a round trip, on average.
+    fn flight(&self) -> f64 {
+        let ends = self.knots.first().zip(self.knots.last());
+        ends.map_or(0.0, |(first, last)| {
+            stats::fraction((last.passed - first.passed) * self.base_rtt, last.at_us - first.at_us)
+        })
+    }
+}
+
+/// What had got through at each sample and at each loss. What had until a loss is known, and what was sent tells how it spreads over the time
+/// between two of them.
+fn knots(sent: &[(f64, f64)], losses: &[(f64, f64)]) -> Vec<Knot> {
+    let sent_at = |at_us: f64| {
+        let after = sent.partition_point(|sample| sample.0 <= at_us);
+        match (after.checked_sub(1).map(|before| sent[before]), sent.get(after)) {
+            (Some(before), Some(after)) => {
+                before.1 + (after.1 - before.1) * stats::fraction(at_us - before.0, after.0 - before.0)
+            }
+            (Some(last), None) => last.1,
+            (None, _) => 0.0,
+        }
+    };
+    let losses: Vec<(f64, f64, f64)> = losses.iter().map(|&(at_us, passed)| (at_us, passed, sent_at(at_us))).collect();
+    let mut samples = sent.iter().peekable();
+    let mut knots = Vec::with_capacity(sent.len() + losses.len());
+    let mut before: Option<(f64, f64, f64)> = None;
+    for loss in losses.iter().copied().map(Some).chain([None]) {
+        while let Some(&&(at_us, sent)) = samples.peek()
+            && loss.is_none_or(|loss| at_us < loss.0)
+        {
+            samples.next();
+            let passed = match (before, loss) {
+                (Some(before), Some(loss)) => {
+                    before.1 + (loss.1 - before.1) * stats::fraction(sent - before.2, loss.2 - before.2).clamp(0.0, 1.0)
+                }
+                (Some(before), None) => before.1 + (sent - before.2).max(0.0),
+                (None, Some(loss)) => (loss.1 - (loss.2 - sent)).max(0.0),
+                (None, None) => sent,
+            };
+            knots.push(Knot { at_us, passed, is_loss: false });
+        }
+        knots.extend(loss.map(|loss| Knot { at_us: loss.0, passed: loss.1, is_loss: true }));
+        before = loss;
+    }
+    knots
+}
+
+/// Leaves out what lies between two others while nothing gets through.
+fn thin_out(knots: &mut Vec<Knot>) {
+    let mut kept: Vec<Knot> = Vec::with_capacity(knots.len());
+    for knot in knots.drain(..) {
+        let is_flat = |before: &Knot| before.passed >= knot.passed && !before.is_loss;
+        if let [.., before, last] = &kept[..]
+            && is_flat(last)
+            && is_flat(before)
+        {
+            kept.pop();
+        }
+        kept.push(knot);
+    }
+    *knots = kept;
+}
+
+/// A bottleneck that several connections share.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SharedBottleneck {
+    /// The payload that it lets through, of all of them together.
+    pub rate: Rate,
+    /// Over so much time, from one loss to another one, ...
+    pub span: Micros,
+    /// ... so much more or less got through at the most (in nine of ten such times).
+    pub slack: Bytes,
+    /// How many connections there are.
+    pub connections: usize,
+    /// How much later than over the shortest way came what was sent right behind a loss; `None` behind a bucket of tokens, which has no queue.
+    pub wait: Option<Micros>,
+}
+
+/// The bottleneck that all of these go through, if they lost what they lost to one. What they have in common is up to whoever asks: the end
+/// that receives all of them, or the one that sends them.
+pub fn shared_bottleneck(passages: &[&Passage]) -> Option<SharedBottleneck> {
+    let base = stats::median(passages.iter().map(|passage| (passage.base_rtt, 1.0)))?;
+    if base <= 0.0 || !are_several(passages) {
+        return None;
+    }
+    let mss = passages.iter().map(|passage| passage.mss).fold(0.0, f64::max);
+    let sum = Sum::new(passages);
+    let level = Level::new(&sum.losses, base, mss)?;
+    let wait = stats::median(passages.iter().filter_map(|passage| Some((passage.wait_us?, passage.flight()))))?;
+    let queued = wait * level.rate;
+    let bucket = sum.burst(level.rate);
+    let is_bucket = bucket >= level.rate * thresholds::POLICED_BUCKET_US.max(thresholds::POLICED_BY_WAIT * wait)
+        && bucket >= thresholds::POLICED_BUCKET_SEGMENTS * mss * passages.len() as f64;
+    let is_policer = is_bucket || queued < thresholds::SHARED_QUEUED_SEGMENTS * mss;
+    let is_queue = queued >= thresholds::POLICED_QUEUED_SEGMENTS * mss && wait >= thresholds::SHARED_QUEUE_US;
+    if !is_policer && !is_queue {
+        return None;
+    }
+    Some(SharedBottleneck {
+        rate: Rate::from_bps((level.rate * 8e6).round() as u64),
+        span: Micros::new(level.span.round() as u64),
+        slack: Bytes::new(level.slack.round() as u64),
+        connections: passages.len(),
+        wait: (!is_policer).then(|| Micros::new(wait.round() as u64)),
+    })
+}
+
+/// Two of them at least lost something, and carry more than next to nothing beside the rest.
+fn are_several(passages: &[&Passage]) -> bool {
+    let carried = |passage: &Passage| passage.knots.last().map_or(0.0, |last| last.passed);
+    let all: f64 = passages.iter().map(|passage| carried(passage)).sum();
+    let has_part = |passage: &&&Passage| carried(passage) >= thresholds::SHARED_PART * all;
+    let has_losses = |passage: &&&Passage| passage.knots.iter().any(|knot| knot.is_loss);
+    passages.iter().filter(has_part).filter(has_losses).nth(1).is_some()
+}
+
+/// A loss of any connection, and what had got through of all of them until then.
+#[derive(Clone, Copy, Debug)]
+struct Loss {
+    at_us: f64,
+    passed: f64,
+    /// How exactly that is known: what a connection has in flight is spread over a round trip, of each one for itself.
+    blur: f64,
+}
+
+/// What got through of all together.
+#[derive(Debug, Default)]
+struct Sum {
+    /// When, and how much until then, up to the first loss.
+    begin: Vec<(f64, f64)>,
+    /// In order of time.
+    losses: Vec<Loss>,
+}
+
+/// From a moment on, so much more gets through per microsecond.
+#[derive(Clone, Copy, Debug)]
+struct Turn {
+    at_us: f64,
+    by: f64,
+    blur: f64,
+    is_loss: bool,
+}
+
+impl Sum {
+    fn new(passages: &[&Passage]) -> Self {
+        let mut turns = Vec::with_capacity(passages.iter().map(|passage| 2 * passage.len()).sum());
+        for passage in passages {
+            let blur = passage.flight().max(thresholds::SHARED_SEGMENTS * passage.mss).powi(2);
+            for pair in passage.knots.windows(2) {
+                let (from, to) = (pair[0], pair[1]);
+                if to.at_us > from.at_us {
+                    let by = (to.passed - from.passed) / (to.at_us - from.at_us);
+                    turns.push(Turn { at_us: from.at_us, by, blur, is_loss: from.is_loss });
+                    turns.push(Turn { at_us: to.at_us, by: -by, blur: -blur, is_loss: to.is_loss });
+                }
+            }
+        }
+        turns.sort_by(|a, b| a.at_us.total_cmp(&b.at_us));
+        let mut sum = Self::default();
+        let (mut at_us, mut passed, mut by, mut blur) = (0.0, 0.0, 0.0, 0.0);
+        for turn in turns {
+            passed += by * (turn.at_us - at_us);
+            at_us = turn.at_us;
+            by += turn.by;
+            blur += turn.blur;
+            if turn.is_loss && sum.losses.last().is_none_or(|last| last.at_us < at_us) {
+                sum.losses.push(Loss { at_us, passed, blur: f64::max(blur, 0.0).sqrt() });
+            }
+            if sum.losses.is_empty() {
+                sum.begin.push((at_us, passed));
+            }
+        }
+        sum
+    }
+
+    /// By how much more than `rate` allows got through within some time before the first loss.
+    fn burst(&self, rate: f64) -> f64 {
+        let (mut most, mut now) = (0.0_f64, 0.0_f64);
+        for pair in self.begin.windows(2) {
+            let ((from_us, before), (to_us, after)) = (pair[0], pair[1]);
+            now = (now + after - before - rate * (to_us - from_us)).max(0.0);
+            most = most.max(now);
+        }
+        most
+    }
+}
+
+/// What gets through between losses, as far as it is always the same.
+#[derive(Clone, Copy, Debug)]
+struct Level {
+    /// In bytes per microsecond.
+    rate: f64,
+    /// How many times between losses there are, and how long they are (median, in microseconds).
+    count: usize,
+    span: f64,
+    /// In this part of their time what got through was the same.
+    part: f64,
+    /// In nine of ten, no more than so many bytes were missing or too many.
+    slack: f64,
+}
+
+impl Level {
+    /// The level over short and, where there are enough of these, over long times: what chance adds up to grows with time, and how inexactly
+    /// a bucket is known doesn't.
+    fn new(losses: &[Loss], base: f64, mss: f64) -> Option<Self> {
+        let [short, long] =
+            thresholds::SHARED_ROUND_TRIPS.map(|round_trips| Self::over(losses, round_trips * base, mss));
+        let [least, least_long] = thresholds::SHARED_LEAST;
+        let short = short.filter(|short| short.count >= least)?;
+        let long = long.filter(|long| long.count >= least_long);
+        let is_level = |level: &Self| level.rate > 0.0 && level.part >= thresholds::POLICED_LEVEL;
+        (is_level(&short) && long.is_none_or(|long| is_level(&long))).then_some(long.unwrap_or(short))
+    }
+
+    /// From one loss to the next that is so much later.
+    fn over(losses: &[Loss], least: f64, mss: f64) -> Option<Self> {
+        let mut spans: Vec<Span> = Vec::new();
+        let mut last = *losses.first()?;
+        for loss in losses {
+            let time = loss.at_us - last.at_us;
+            if time >= least {
+                // Who has lost nothing for long may have sent less than the bucket would have let through.
+                if time <= thresholds::SHARED_APART * least {
+                    spans.push(Span { time, passed: loss.passed - last.passed, blur: last.blur.max(loss.blur) });
+                }
+                last = *loss;
+            }
+        }
+        let rate = stats::median(spans.iter().map(|span| (span.passed / span.time, span.time)))?;
+        let off = |span: &Span| (span.passed - rate * span.time).abs();
+        let is_level =
+            |span: &&Span| off(span) <= thresholds::SHARED_BLUR * span.blur + thresholds::SHARED_SEGMENTS * mss;
+        let time = |of: &mut dyn Iterator<Item = &Span>| of.map(|span| span.time).sum::<f64>();
+        Some(Self {
+            rate,
+            count: spans.len(),
+            span: stats::median(spans.iter().map(|span| (span.time, 1.0)))?,
+            part: stats::fraction(time(&mut spans.iter().filter(is_level)), time(&mut spans.iter())),
+            slack: stats::quantile(spans.iter().map(|span| (off(span), 1.0)), 0.9)?,
+        })
+    }
+}
+
+/// From one loss to another one.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    time: f64,
+    passed: f64,
+    blur: f64,
+}
+
+/// The end that connections through one bottleneck have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CommonEnd {
+    /// It sends all that goes through it.
+    Sender,
+    /// It receives it.
+    Receiver,
+}
+
+impl SharedBottleneck {
+    /// Puts the bottleneck in the place of what one of its connections seemed to be held by, where that was its losses or the path. `name` is
+    /// that of the end that all of them have in common.
+    pub fn explain(&self, diagnosis: &mut Diagnosis, runs: &mut Vec<Run>, end: CommonEnd, name: &str) {
+        if !is_its_doing(diagnosis.limiter, diagnosis.detail) {
+            return;
+        }
+        let detail = Some(if self.wait.is_some() { Detail::Saturated } else { Detail::Policed });
+        if diagnosis.limiter == Limiter::CongestionWindow {
+            let by_loss = diagnosis.shares.remove(&Limiter::CongestionWindow).unwrap_or_default();
+            let share = diagnosis.shares.entry(Limiter::Path).or_insert(0.0);
+            *share += by_loss;
+            diagnosis.share = *share;
+        }
+        for run in runs.iter_mut().filter(|run| is_its_doing(run.limiter, run.detail)) {
+            (run.limiter, run.detail) = (Limiter::Path, detail);
+        }
+        runs.dedup_by(|run, before| {
+            let is_same = (run.limiter, run.detail) == (before.limiter, before.detail);
+            before.to_us = if is_same { run.to_us } else { before.to_us };
+            is_same
+        });
+        let time = diagnosis.evidence.last().and_then(|last| last.from_us.zip(last.to_us));
+        let packets = diagnosis.evidence.last().and_then(|last| last.packets);
+        if let Some((last, time)) = diagnosis.evidence.last_mut().zip(time) {
+            last.text = sentences::when("the path", diagnosis.share, time);
+        }
+        let (from_us, to_us) = time.unzip();
+        let of_whom = self.of_whom(end, name);
+        diagnosis.evidence.insert(0, Evidence { text: self.reason(&of_whom), from_us, to_us, packets });
+        if (diagnosis.limiter, diagnosis.detail) != (Limiter::Path, detail) {
+            diagnosis.confidence = Confidence::Medium;
+        }
+        (diagnosis.limiter, diagnosis.detail) = (Limiter::Path, detail);
+        diagnosis.attainable_bps = Some(self.rate);
+        diagnosis.or.clear();
+        diagnosis.action = self.action(&of_whom);
+    }
+
+    fn of_whom(&self, end: CommonEnd, name: &str) -> String {
+        let way = match end {
+            CommonEnd::Sender => "from",
+            CommonEnd::Receiver => "to",
+        };
+        format!("{} connections {way} {name}", self.connections)
+    }
+
+    fn reason(&self, of_whom: &str) -> String {
+        let Self { rate, span, slack, wait, .. } = self;
+        let why = match wait {
+            None => "nothing queued: they share a policer".to_owned(),
+            Some(wait) => format!("what was sent behind a loss had waited {wait}: they share a link, and fill it"),
+        };
+        format!(
+            "{of_whom} carried {rate} together from loss to loss (to within {slack} in nine of ten spans of {span}), and {why}"
+        )
+    }
+
+    fn action(&self, of_whom: &str) -> String {
+        let rate = self.rate;
+        match self.wait {
+            None => format!(
+                "no TCP setting raises a policed rate; pace these {of_whom} together just below {rate} to avoid the losses"
+            ),
+            Some(_) => format!(
+                "nothing to set: these {of_whom} together fill the path; only fewer of them at a time, or a faster link, would help"
+            ),
+        }
+    }
+}
+
+/// What a bottleneck makes of connections that share it, as it seems for one of them.
+const fn is_its_doing(limiter: Limiter, detail: Option<Detail>) -> bool {
+    matches!(
+        (limiter, detail),
+        (Limiter::CongestionWindow, Some(Detail::Loss | Detail::Rto | Detail::TailLoss)) | (Limiter::Path, _)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::diagnose_streams;
+
+    const MSS: f64 = 1_448.0;
+    const BASE_US: f64 = 100_000.0;
+    const SECONDS: f64 = 30.0;
+
+    /// Numerical Recipes' generator: enough for jitter.
+    struct Random(u64);
+
+    impl Random {
+        fn unit(&mut self) -> f64 {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (self.0 >> 11) as f64 / (1_u64 << 53) as f64
+        }
+    }
+
+    /// What takes segments.
+    #[derive(Clone, Copy, Debug)]
+    enum Taker {
+        /// A bucket of so many bytes that fills at so many bytes a microsecond.
+        Bucket(f64, f64),
+        /// Chance, with this probability.
+        Chance(f64),
+    }
+
+    /// So many senders that add a segment in each round trip and halve at a loss, one round trip later.
+    fn senders(count: usize, taker: Taker, seed: u64) -> Vec<Passage> {
+        struct Sender {
+            cwnd: f64,
+            next: f64,
+            halves_at: Option<f64>,
+            passed: f64,
+            knots: Vec<Knot>,
+        }
+        let mut random = Random(seed);
+        let sender = |number| Sender {
+            cwnd: 10.0,
+            next: BASE_US * number as f64 / count as f64,
+            halves_at: None,
+            passed: 0.0,
+            knots: Vec::new(),
+        };
+        let mut senders: Vec<Sender> = (0..count).map(sender).collect();
+        let (mut tokens, mut at) = (if let Taker::Bucket(size, _) = taker { size } else { 0.0 }, 0.0);
+        while at < SECONDS * 1e6 {
+            let Some(sender) = senders.iter_mut().min_by(|a, b| a.next.total_cmp(&b.next)) else { break };
+            if let Taker::Bucket(size, rate) = taker {
+                tokens = (tokens + rate * (sender.next - at)).min(size);
+            }
+            at = sender.next;
+            let is_lost = match taker {
+                Taker::Bucket(..) => tokens < MSS,
+                Taker::Chance(part) => random.unit() < part,
+            };
+            sender.knots.push(Knot { at_us: at, passed: sender.passed, is_loss: is_lost });
+            if is_lost {
+                sender.halves_at = sender.halves_at.or(Some(at + BASE_US));
+            } else {
+                tokens -= MSS;
+                sender.passed += MSS;
+            }
+            if sender.halves_at.is_some_and(|halves| at >= halves) {
+                sender.halves_at = None;
+                sender.cwnd = (sender.cwnd / 2.0).max(2.0);
+            }
+            sender.cwnd += 1.0 / sender.cwnd;
+            sender.next += BASE_US / sender.cwnd * (0.5 + random.unit());
+        }
+        let passage =
+            |sender: Sender| Passage { knots: sender.knots, wait_us: Some(300.0), base_rtt: BASE_US, mss: MSS };
+        senders.into_iter().map(passage).collect()
+    }
+
+    fn found(passages: &[Passage]) -> Option<SharedBottleneck> {
+        shared_bottleneck(&passages.iter().collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn one_connection_shares_nothing_and_a_queue_is_no_bucket() {
+        let mut passages = senders(4, Taker::Bucket(40e3, 0.4), 1);
+        assert_eq!(found(&passages[..1]), None);
+        assert_eq!(found(&[]), None);
+        let known = found(&passages).unwrap();
+        assert_eq!(known.connections, 4);
+        assert!((known.rate.bps() as f64 / 3.2e6 - 1.0).abs() < 0.01, "{known:?}");
+        assert_eq!(known.wait, None);
+        // What waits behind a loss stood in a full queue.
+        passages.iter_mut().for_each(|passage| passage.wait_us = Some(60_000.0));
+        assert_eq!(found(&passages).unwrap().wait, Some(Micros::new(60_000)));
+        passages.iter_mut().for_each(|passage| passage.wait_us = None);
+        assert_eq!(found(&passages), None);
+    }
+
+    #[test]
+    fn what_passes_between_two_losses_is_spread_as_it_was_sent() {
+        let sent = [(0.0, 0.0), (10.0, 1_000.0), (20.0, 1_000.0), (30.0, 3_000.0), (40.0, 4_000.0)];
+        let knots = knots(&sent, &[(15.0, 900.0), (30.0, 2_500.0)]);
+        let seen: Vec<_> = knots.iter().map(|knot| (knot.at_us, knot.passed, knot.is_loss)).collect();
+        let (sample, loss) = (false, true);
+        assert_eq!(
+            seen,
+            [
+                (0.0, 0.0, sample),
+                (10.0, 900.0, sample),
+                (15.0, 900.0, loss),
+                (20.0, 900.0, sample),
+                (30.0, 2_500.0, loss),
+                (30.0, 2_500.0, sample),
+                (40.0, 3_500.0, sample),
+            ]
+        );
+    }
+
+    /// The same as counters that are read ten times in a round trip.
+    fn counted(passage: &Passage) -> Transfer {
+        let sample = |number: u32| {
+            let at_us = f64::from(number) * BASE_US / 10.0;
+            let past = passage.knots.partition_point(|knot| knot.at_us <= at_us);
+            let lost = passage.knots[..past].iter().filter(|knot| knot.is_loss).count();
+            SenderSample {
+                at_us: Micros::new(at_us as u64),
+                acked: Bytes::new(past.checked_sub(1).map_or(0.0, |last| passage.knots[last].passed) as u64),
+                retransmits: Some(lost as u64),
+                mss: Some(MSS as u32),
+                rtt_us: Some(Micros::new((BASE_US + passage.wait_us.unwrap_or(0.0)) as u64)),
+                min_rtt_us: Some(Micros::new(BASE_US as u64)),
+                in_flight: Some(Bytes::new(passage.flight() as u64)),
+                ..SenderSample::default()
+            }
+        };
+        let sender_samples: Vec<SenderSample> = (0..(SECONDS * 1e7 / BASE_US) as u32).map(sample).collect();
+        let bytes = sender_samples.last().map_or(Bytes::ZERO, |last| last.acked);
+        Transfer { bytes, duration_us: Micros::new((SECONDS * 1e6) as u64), sender_samples, ..Transfer::default() }
+    }
+
+    #[test]
+    fn streams_of_one_test_are_judged_together() {
+        let judged = |taker| {
+            let transfers: Vec<Transfer> = senders(4, taker, 3).iter().map(counted).collect();
+            diagnose_streams(&transfers)
+        };
+        let policed = judged(Taker::Bucket(80e3, 0.4));
+        assert_eq!((policed.limiter, policed.detail), (Limiter::Path, Some(Detail::Policed)), "{policed:#?}");
+        assert!(policed.evidence[1].text.starts_with("4 connections to the receiver carried 3.2"), "{policed:#?}");
+        let lost = judged(Taker::Chance(0.01));
+        assert_eq!((lost.limiter, lost.detail), (Limiter::CongestionWindow, Some(Detail::Loss)), "{lost:#?}");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+        /// Senders that are soon at its rate again after a loss: the bucket is never full for long.
+        #[test]
+        fn a_bucket_shows(count in 2_usize..40, seed in any::<u64>(), share in 0.02_f64..0.1, size in 1.0_f64..5.0) {
+            let rate = share * count as f64;
+            let bucket = found(&senders(count, Taker::Bucket(size * rate * BASE_US, rate), seed));
+            prop_assert!(bucket.is_some_and(|found| found.wait.is_none() && (found.rate.bps() as f64 / (rate * 8e6) - 1.0).abs() < 0.1), "{bucket:?}");
+        }
+
+        /// Many senders lose by chance so evenly that their sum is nearly level; it is not level enough.
+        #[test]
+        fn chance_is_no_bucket(count in 2_usize..40, seed in any::<u64>(), chance in 0.001_f64..0.05) {
+            prop_assert_eq!(found(&senders(count, Taker::Chance(chance), seed)), None);
+        }
+
+        #[test]
+        fn nothing_panics(passages in prop::collection::vec(
+            (prop::collection::vec((0_u64..1_000_000, 0_u64..1_000_000, any::<bool>()), 0..60), prop::option::of(0.0..1e6_f64), 1.0..1e6_f64),
+            0..5,
+        )) {
+            let passage = |(mut knots, wait_us, base_rtt): (Vec<(u64, u64, bool)>, Option<f64>, f64)| {
+                knots.sort_unstable();
+                let knot = |(at_us, passed, is_loss): (u64, u64, bool)| Knot { at_us: at_us as f64, passed: passed as f64, is_loss };
+                Passage { knots: knots.into_iter().map(knot).collect(), wait_us, base_rtt, mss: MSS }
+            };
+            found(&passages.into_iter().map(passage).collect::<Vec<_>>());
+        }
+    }
+}
