@@ -419,9 +419,9 @@ impl SharedBottleneck {
             None => format!(
                 "no TCP setting raises a policed rate; pace these {of_whom} together just below {rate} to avoid the losses"
             ),
-            Some(_) => format!(
-                "nothing to set: these {of_whom} together fill the path; only fewer of them at a time, or a faster link, would help"
-            ),
+            Some(_) => {
+                format!("nothing to set: these {of_whom} fill the path together, and only a faster link would help")
+            }
         }
     }
 }

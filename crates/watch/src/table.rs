@@ -4,10 +4,10 @@ use std::{
     cmp::Reverse,
     collections::{HashMap, HashSet},
     hash::{BuildHasherDefault, Hasher},
-    net::SocketAddr,
+    net::{IpAddr, SocketAddr},
 };
 
-use fullpipe_diagnose::{Diagnosis, Limiter, Run, diagnose_with_runs};
+use fullpipe_diagnose::{CommonEnd, Diagnosis, Limiter, Passage, Run, diagnose_with_runs, shared_bottleneck};
 use fullpipe_socket::Fixed;
 use fullpipe_units::{Bytes, Micros, Rate};
 
@@ -20,7 +20,7 @@ use crate::{
     meter::Slice,
     notes::{Note, notes},
     owner::Owner,
-    story::{Ends, Story},
+    story::{Ends, Story, Way},
     wire::SocketId,
 };
 
@@ -83,6 +83,38 @@ struct Entry {
     asked: Option<u64>,
     judged: Option<Box<Judged>>,
     account: Account,
+}
+
+/// Connections by their own address and the peer's.
+type ByEnds = HashMap<(SocketAddr, SocketAddr), u64>;
+
+/// What the judge says of one connection by itself.
+#[derive(Debug)]
+struct Found {
+    cookie: u64,
+    way: Way,
+    peer: IpAddr,
+    start: Micros,
+    diagnosis: Diagnosis,
+    runs: Vec<Run>,
+    /// What it shows of a bottleneck that others share.
+    passage: Option<Passage>,
+}
+
+/// Looks at those together that send to the same address.
+fn look_together(all: &mut [Found]) {
+    let mut groups: HashMap<IpAddr, Vec<usize>> = HashMap::new();
+    for (place, found) in all.iter().enumerate().filter(|(_, found)| found.passage.is_some()) {
+        groups.entry(found.peer).or_default().push(place);
+    }
+    for (peer, group) in groups.into_iter().filter(|(_, group)| group.len() > 1) {
+        let passages: Vec<&Passage> = group.iter().filter_map(|&place| all[place].passage.as_ref()).collect();
+        let Some(bottleneck) = shared_bottleneck(&passages) else { continue };
+        for place in group {
+            let Found { diagnosis, runs, .. } = &mut all[place];
+            bottleneck.explain(diagnosis, runs, CommonEnd::Receiver, &peer.to_string());
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -306,13 +338,21 @@ impl Table {
                 entry.asked = fixed.map(|_| round);
             }
         }
-        let by_ends: HashMap<(SocketAddr, SocketAddr), u64> = with_story
+        let by_ends: ByEnds = with_story
             .iter()
             .filter_map(|cookie| Some((self.entries.get(cookie)?, *cookie)))
             .map(|(entry, cookie)| ((entry.id.local, entry.id.peer), cookie))
             .collect();
+        let peer = |cookie: &u64| self.entries.get(cookie).map(|entry| entry.id.peer.ip());
+        let mut company: HashMap<IpAddr, u32> = HashMap::new();
+        with_story.iter().filter_map(peer).for_each(|peer| *company.entry(peer).or_default() += 1);
+        let has_company = |cookie| peer(cookie).is_some_and(|peer| company.get(&peer).is_some_and(|&count| count > 1));
+        let found = with_story.iter().filter_map(|cookie| self.found(*cookie, &by_ends, has_company(cookie)));
+        let mut found: Vec<Found> = found.collect();
+        look_together(&mut found);
+        let mut found = found.into_iter().peekable();
         for cookie in &with_story {
-            let judged = self.judged(*cookie, &by_ends);
+            let judged = found.next_if(|found| found.cookie == *cookie).and_then(|found| self.judged(found, &by_ends));
             let Some(entry) = self.entries.get_mut(cookie) else { continue };
             // Where too little is left to judge, what was said of it before holds.
             if let Some(judged) = judged.as_ref().filter(|judged| !judged.runs.is_empty()) {
@@ -322,21 +362,34 @@ impl Table {
         }
     }
 
-    /// The verdict, and the seconds of the last interval by limiter.
-    fn judged(&self, cookie: u64, by_ends: &HashMap<(SocketAddr, SocketAddr), u64>) -> Option<Judged> {
+    /// The other end of a connection where that is on this host, too.
+    fn far(&self, entry: &Entry, by_ends: &ByEnds) -> Option<(&Entry, &Story)> {
+        let far = by_ends.get(&(entry.id.peer, entry.id.local)).and_then(|far| self.entries.get(far))?;
+        Some((far, far.story.as_deref()?))
+    }
+
+    /// What the judge says of one connection by itself; `has_company` where there are others to its peer.
+    fn found(&self, cookie: u64, by_ends: &ByEnds, has_company: bool) -> Option<Found> {
         let entry = self.entries.get(&cookie)?;
         let story = entry.story.as_deref()?;
-        let far = by_ends.get(&(entry.id.peer, entry.id.local)).and_then(|far| self.entries.get(far));
-        let far = far.and_then(|far| Some((far, far.story.as_deref()?)));
-        let (way, ends) = (story.way()?, self.ends(entry, story, far));
-        let transfer = story.transfer(way, &ends, far.map(|(_, story)| story));
+        let (way, far) = (story.way()?, self.far(entry, by_ends));
+        let transfer = story.transfer(way, &self.ends(entry, story, far), far.map(|(_, story)| story));
         let (diagnosis, runs) = diagnose_with_runs(&transfer);
         let start = story.points.front()?.at;
+        let passage = if way == Way::Out && has_company { Passage::new(&transfer, start.get()) } else { None };
         let runs = if diagnosis.limiter == Limiter::InsufficientEvidence { Vec::new() } else { runs };
+        Some(Found { cookie, way, peer: entry.id.peer.ip(), start, diagnosis, runs, passage })
+    }
+
+    /// The verdict, and the seconds of the last interval by limiter.
+    fn judged(&self, found: Found, by_ends: &ByEnds) -> Option<Judged> {
+        let Found { cookie, way, start, diagnosis, runs, .. } = found;
+        let entry = self.entries.get(&cookie)?;
+        let story = entry.story.as_deref()?;
         let mut lately = Seconds::new();
         account::add(&mut lately, &runs, &(self.before.saturating_sub(start).get()..u64::MAX));
         let now = lately.iter().max_by(|a, b| a.1.total_cmp(b.1)).map(|(limiter, _)| *limiter);
-        let notes = notes(story, way, &ends, Some(&diagnosis));
+        let notes = notes(story, way, &self.ends(entry, story, self.far(entry, by_ends)), Some(&diagnosis));
         Some(Judged { diagnosis, now, runs, start, lately, notes })
     }
 

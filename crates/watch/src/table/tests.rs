@@ -21,6 +21,8 @@ struct Made {
     cwnd: u32,
     busy_us: u64,
     waited_us: u64,
+    rtt_us: u32,
+    retransmits: u32,
     memory: [u32; 9],
     options: u8,
 }
@@ -40,6 +42,8 @@ impl Made {
             cwnd: 100,
             busy_us: 0,
             waited_us: 0,
+            rtt_us: 40_000,
+            retransmits: 0,
             memory: [0, 131_072, 0, 4_194_304, 0, 0, 0, 0, 0],
             // Timestamps, SACK and scaling.
             options: 7,
@@ -54,13 +58,15 @@ impl Made {
         put(44, &60_000u32.to_ne_bytes());
         put(52, &60_000u32.to_ne_bytes());
         put(60, &1_500u32.to_ne_bytes());
-        put(68, &40_000u32.to_ne_bytes());
+        put(68, &self.rtt_us.to_ne_bytes());
         put(76, &0x7fff_ffffu32.to_ne_bytes());
         put(80, &self.cwnd.to_ne_bytes());
+        put(100, &self.retransmits.to_ne_bytes());
+        put(112, &u64::MAX.to_ne_bytes());
         put(120, &self.acked.to_ne_bytes());
         put(128, &self.received.to_ne_bytes());
         put(144, &self.not_sent.to_ne_bytes());
-        put(148, &40_000u32.to_ne_bytes());
+        put(148, &self.rtt_us.to_ne_bytes());
         put(168, &self.busy_us.to_ne_bytes());
         put(184, &self.waited_us.to_ne_bytes());
         put(200, &(self.acked + self.in_flight).to_ne_bytes());
@@ -199,6 +205,26 @@ fn a_ceiling_of_the_applications_own_is_named_to_the_byte() {
     assert_eq!(row.limiter(), Some(Limiter::Application), "{row:?}");
     let note = row.notes.iter().find(|note| note.subject == crate::Subject::OwnWindow).unwrap();
     assert!(note.text.contains("72,400 B") && note.fix.starts_with("nothing to set"), "{note:?}");
+}
+
+/// What one of two gets through, from loss to loss, the other doesn't.
+#[test]
+fn connections_to_one_address_are_judged_together() {
+    let shares = |one: &mut Made| {
+        let look = one.busy_us / (SECOND / 9);
+        let has_more = (look / 3 + one.id.cookie).is_multiple_of(2);
+        one.retransmits += if look % 3 == 2 { 3 } else { 0 };
+        moves(one, if has_more { 28_000 } else { 12_000 }, 20_000);
+    };
+    let made = |cookie| Made { rtt_us: 115_000, not_sent: 200_000, cwnd: 14, ..Made::new(cookie) };
+    let mut owners = Known::default();
+    let row = first(&watched(vec![made(1), made(2)], 14, &mut owners, shares), &mut owners);
+    let diagnosis = row.diagnosis.unwrap();
+    let verdict = (diagnosis.limiter, diagnosis.detail, row.now);
+    assert_eq!(verdict, (Limiter::Path, Some(Detail::Policed), Some(Limiter::Path)), "{:#?}", diagnosis.evidence);
+    // 40,000 B at each of nine looks in a second.
+    let text = &diagnosis.evidence[0].text;
+    assert!(text.starts_with("2 connections to 198.51.100.7 carried 2.88 Mbit/s together"), "{text}");
 }
 
 #[test]
