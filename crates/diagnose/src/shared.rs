@@ -1,6 +1,7 @@
 //! Several connections through one bottleneck. Alone, each of them seems to be held down by losses: what one gets through between two of them
 //! depends on what the others send. All of them together are held at the bottleneck's rate from one loss to any other: whenever a policer drops,
-//! its bucket is empty (Flach 2016), and whenever a link drops, its queue is full. Chance keeps no sum, however many connections share it.
+//! its bucket is empty (Flach 2016), and whenever a link drops, its queue is full. Chance keeps no sum at a rate, however
+//! many connections share it.
 //! What is *not* here: one connection alone (`policer`, `path`), and which connections may have a bottleneck in common (whoever calls this).
 
 use fullpipe_units::{Bytes, Micros, Rate};
@@ -259,9 +260,11 @@ impl Sum {
             passed += by * (turn.at_us - at_us);
             at_us = turn.at_us;
             by += turn.by;
+            // Until now, or from now on: it ends and begins at each of its moments.
+            let most = f64::max(blur, blur + turn.blur);
             blur += turn.blur;
             if turn.is_loss && sum.losses.last().is_none_or(|last| last.at_us < at_us) {
-                sum.losses.push(Loss { at_us, passed, blur: f64::max(blur, 0.0).sqrt() });
+                sum.losses.push(Loss { at_us, passed, blur: f64::max(most, 0.0).sqrt() });
             }
             if sum.losses.is_empty() {
                 sum.begin.push((at_us, passed));
