@@ -18,6 +18,8 @@ pub struct Passage {
     knots: Vec<Knot>,
     /// How much later than over the shortest way came what was sent right behind a loss, in microseconds (median).
     wait_us: Option<f64>,
+    /// ... as far as counters tell: a smoothed round trip, which acknowledgements that are delayed lengthen as a queue does.
+    is_counted: bool,
     /// The round trip of the empty path, in microseconds.
     base_rtt: f64,
     mss: f64,
@@ -61,7 +63,7 @@ impl Passage {
         let mut losses: Vec<(f64, f64)> = drops.iter().flat_map(|drops| &drops.list).map(loss).collect();
         losses.dedup_by_key(|loss| loss.0);
         let wait_us = drops.and_then(|drops| drops.wait_us).map(|wait| wait.get() as f64);
-        Some(Self { knots: knots(&sent, &losses), wait_us, base_rtt, mss: f64::from(mss) })
+        Some(Self { knots: knots(&sent, &losses), wait_us, is_counted: false, base_rtt, mss: f64::from(mss) })
     }
 
     /// What had been acknowledged when the sender began to retransmit had got through when it lost that, and as far as that is behind, it is for
@@ -83,7 +85,8 @@ impl Passage {
             passed += interval.acked;
             knots.push(Knot { at_us: interval.to_us as f64, passed, is_loss: false });
         }
-        Some(Self { knots, wait_us: policer::wait_before(intervals, &events, base_rtt), base_rtt, mss: timeline.mss })
+        let wait_us = policer::wait_before(intervals, &events, base_rtt);
+        Some(Self { knots, wait_us, is_counted: true, base_rtt, mss: timeline.mss })
     }
 
     /// How many moments are remembered: what it takes of memory.
@@ -191,7 +194,8 @@ pub fn shared_bottleneck(passages: &[&Passage]) -> Option<SharedBottleneck> {
         && bucket >= thresholds::POLICED_BUCKET_SEGMENTS * mss * passages.len() as f64;
     let is_policer = is_bucket || queued < thresholds::SHARED_QUEUED_SEGMENTS * mss;
     let is_queue = queued >= thresholds::POLICED_QUEUED_SEGMENTS * mss && wait >= thresholds::SHARED_QUEUE_US;
-    if !is_policer && !is_queue {
+    // What counters know of a queue, each connection shows by itself.
+    if !is_policer && (!is_queue || passages.iter().any(|passage| passage.is_counted)) {
         return None;
     }
     Some(SharedBottleneck {
@@ -510,8 +514,13 @@ mod tests {
             sender.cwnd += 1.0 / sender.cwnd;
             sender.next += BASE_US / sender.cwnd * (0.5 + random.unit());
         }
-        let passage =
-            |sender: Sender| Passage { knots: sender.knots, wait_us: Some(300.0), base_rtt: BASE_US, mss: MSS };
+        let passage = |sender: Sender| Passage {
+            knots: sender.knots,
+            wait_us: Some(300.0),
+            is_counted: false,
+            base_rtt: BASE_US,
+            mss: MSS,
+        };
         senders.into_iter().map(passage).collect()
     }
 
@@ -586,6 +595,11 @@ mod tests {
         let policed = judged(Taker::Bucket(80e3, 0.4));
         assert_eq!((policed.limiter, policed.detail), (Limiter::Path, Some(Detail::Policed)), "{policed:#?}");
         assert!(policed.evidence[1].text.starts_with("4 connections to the receiver carried 3.2"), "{policed:#?}");
+        // Delayed acknowledgements lengthen round trips, too.
+        let waits = |passage| counted(&Passage { wait_us: Some(20_000.0), ..passage });
+        let delayed: Vec<Transfer> = senders(4, Taker::Bucket(80e3, 0.4), 3).into_iter().map(waits).collect();
+        let delayed = diagnose_streams(&delayed);
+        assert_ne!((delayed.limiter, delayed.detail), (Limiter::Path, Some(Detail::Saturated)), "{delayed:#?}");
         let lost = judged(Taker::Chance(0.01));
         assert_eq!((lost.limiter, lost.detail), (Limiter::CongestionWindow, Some(Detail::Loss)), "{lost:#?}");
     }
@@ -615,7 +629,7 @@ mod tests {
             let passage = |(mut knots, wait_us, base_rtt): (Vec<(u64, u64, bool)>, Option<f64>, f64)| {
                 knots.sort_unstable();
                 let knot = |(at_us, passed, is_loss): (u64, u64, bool)| Knot { at_us: at_us as f64, passed: passed as f64, is_loss };
-                Passage { knots: knots.into_iter().map(knot).collect(), wait_us, base_rtt, mss: MSS }
+                Passage { knots: knots.into_iter().map(knot).collect(), wait_us, is_counted: false, base_rtt, mss: MSS }
             };
             found(&passages.into_iter().map(passage).collect::<Vec<_>>());
         }

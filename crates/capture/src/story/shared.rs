@@ -20,8 +20,9 @@ pub(super) fn passage(half: &Half, transfer: &Transfer) -> Option<Passage> {
     (has_losses || is_much).then(|| Passage::new(transfer, super::micros(bins.start_ns()).get())).flatten()
 }
 
-/// What the passages of one follower take at the most, in moments of 24 bytes each: 96 MB of all followers.
-const MOST: usize = (4 << 20) / PARTS;
+/// What the passages of one follower take at the most, in moments of 24 bytes each: 24 MB of all followers, and three times that while those
+/// that have an end in common are looked at.
+const MOST: usize = (1 << 20) / PARTS;
 
 /// What passages take so far.
 #[derive(Clone, Copy, Debug, Default)]
