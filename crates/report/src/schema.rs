@@ -96,7 +96,11 @@ pub const OUTCOME: &[Key] = &[
          `saturated`, `idle`, `pinned_by_application`; more may come",
     ),
     key("transfers[].diagnosis.share", "number", "the fraction of time for which it was the limit, 0 to 1"),
-    key("transfers[].diagnosis.attainable_bps", "integer?", "the payload rate to expect without it; bit/s"),
+    key(
+        "transfers[].diagnosis.attainable_bps",
+        "integer?",
+        "the payload rate to expect without it; of a full or policed path what it carries, for all connections that share it; bit/s",
+    ),
     key("transfers[].diagnosis.confidence", "string", "`low`, `medium` or `high`"),
     key("transfers[].diagnosis.or[]", "object", "what else explains what was seen, where nothing tells the two apart"),
     key("transfers[].diagnosis.or[].limiter", "string", "as in `limiter`"),

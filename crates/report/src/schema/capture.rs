@@ -60,7 +60,11 @@ pub const CAPTURE: &[Key] = &[
          `saturated`, `idle`, `pinned_by_application`; more may come",
     ),
     key("connections[].diagnosis.share", "number", "the fraction of time for which it was the limit, 0 to 1"),
-    key("connections[].diagnosis.attainable_bps", "integer?", "the payload rate to expect without it; bit/s"),
+    key(
+        "connections[].diagnosis.attainable_bps",
+        "integer?",
+        "the payload rate to expect without it; of a full or policed path what it carries, for all connections that share it; bit/s",
+    ),
     key("connections[].diagnosis.confidence", "string", "`low`, `medium` or `high`"),
     key("connections[].diagnosis.shares", "object", "the fraction of time of each limiter; at most 1 together"),
     key("connections[].diagnosis.shares.*", "number", "0 to 1"),
