@@ -177,15 +177,16 @@ pub struct SharedBottleneck {
     pub wait: Option<Micros>,
 }
 
-/// The bottleneck that all of these go through, if they lost what they lost to one. What they have in common is up to whoever asks: the end
-/// that receives all of them, or the one that sends them.
-pub fn shared_bottleneck(passages: &[&Passage]) -> Option<SharedBottleneck> {
+/// The bottleneck that all of these go through, if they lost what they lost to one; each with what the judge says of it alone. What they have
+/// in common is up to whoever asks: the end that receives all of them, or the one that sends them.
+pub fn shared_bottleneck(all: &[(&Passage, &Diagnosis)]) -> Option<SharedBottleneck> {
+    let passages: Vec<&Passage> = all.iter().map(|(passage, _)| *passage).collect();
     let base = stats::median(passages.iter().map(|passage| (passage.base_rtt, 1.0)))?;
-    if base <= 0.0 || !are_several(passages) {
+    if base <= 0.0 || !are_several(all) {
         return None;
     }
     let mss = passages.iter().map(|passage| passage.mss).fold(0.0, f64::max);
-    let sum = Sum::new(passages);
+    let sum = Sum::new(&passages);
     let level = Level::new(&sum.losses, base, mss)?;
     let wait = stats::median(passages.iter().filter_map(|passage| Some((passage.wait_us?, passage.flight()))))?;
     let queued = wait * level.rate;
@@ -207,13 +208,17 @@ pub fn shared_bottleneck(passages: &[&Passage]) -> Option<SharedBottleneck> {
     })
 }
 
-/// Two of them at least lost something, and carry more than next to nothing beside the rest.
-fn are_several(passages: &[&Passage]) -> bool {
+/// Two of them at least carry more than next to nothing beside the rest, lost something, and seem to be held by that or by the path: applications
+/// that keep to a rate make a level sum, too.
+fn are_several(all: &[(&Passage, &Diagnosis)]) -> bool {
     let carried = |passage: &Passage| passage.knots.last().map_or(0.0, |last| last.passed);
-    let all: f64 = passages.iter().map(|passage| carried(passage)).sum();
-    let has_part = |passage: &&&Passage| carried(passage) >= thresholds::SHARED_PART * all;
-    let has_losses = |passage: &&&Passage| passage.knots.iter().any(|knot| knot.is_loss);
-    passages.iter().filter(has_part).filter(has_losses).nth(1).is_some()
+    let whole: f64 = all.iter().map(|(passage, _)| carried(passage)).sum();
+    let is_one = |(passage, diagnosis): &&(&Passage, &Diagnosis)| {
+        carried(passage) >= thresholds::SHARED_PART * whole
+            && passage.knots.iter().any(|knot| knot.is_loss)
+            && is_its_doing(diagnosis.limiter, diagnosis.detail)
+    };
+    all.iter().filter(is_one).nth(1).is_some()
 }
 
 /// A loss of any connection, and what had got through of all of them until then.
@@ -525,7 +530,13 @@ mod tests {
     }
 
     fn found(passages: &[Passage]) -> Option<SharedBottleneck> {
-        shared_bottleneck(&passages.iter().collect::<Vec<_>>())
+        found_as(passages, (Limiter::CongestionWindow, Some(Detail::Loss)))
+    }
+
+    /// What is found where each of them alone seems to be held by that.
+    fn found_as(passages: &[Passage], (limiter, detail): (Limiter, Option<Detail>)) -> Option<SharedBottleneck> {
+        let alone = Diagnosis { limiter, detail, ..Diagnosis::insufficient(String::new()) };
+        shared_bottleneck(&passages.iter().map(|passage| (passage, &alone)).collect::<Vec<_>>())
     }
 
     #[test]
@@ -537,6 +548,8 @@ mod tests {
         assert_eq!(known.connections, 4);
         assert!((known.rate.bps() as f64 / 3.2e6 - 1.0).abs() < 0.01, "{known:?}");
         assert_eq!(known.wait, None);
+        assert_eq!(found_as(&passages, (Limiter::Path, None)), Some(known));
+        assert_eq!(found_as(&passages, (Limiter::Application, None)), None);
         // What waits behind a loss stood in a full queue.
         passages.iter_mut().for_each(|passage| passage.wait_us = Some(60_000.0));
         assert_eq!(found(&passages).unwrap().wait, Some(Micros::new(60_000)));

@@ -30,8 +30,10 @@ pub fn diagnose_streams(transfers: &[Transfer]) -> Diagnosis {
 fn look_together(transfers: &[Transfer], single: &mut [Diagnosis]) {
     // One test begins them all at once.
     let passages: Vec<Passage> = transfers.iter().filter_map(|transfer| Passage::new(transfer, 0)).collect();
-    let bottleneck = shared_bottleneck(&passages.iter().collect::<Vec<_>>());
-    if let Some(bottleneck) = bottleneck.filter(|_| passages.len() == transfers.len()) {
+    if passages.len() < transfers.len() {
+        return;
+    }
+    if let Some(bottleneck) = shared_bottleneck(&passages.iter().zip(&*single).collect::<Vec<_>>()) {
         let receiver = transfers.first().map(sentences::receiver).unwrap_or_default();
         for diagnosis in single {
             bottleneck.explain(diagnosis, &mut Vec::new(), CommonEnd::Receiver, &receiver);

@@ -108,8 +108,10 @@ fn look_together(all: &mut [Found]) {
         groups.entry(found.peer).or_default().push(place);
     }
     for (peer, group) in groups.into_iter().filter(|(_, group)| group.len() > 1) {
-        let passages: Vec<&Passage> = group.iter().filter_map(|&place| all[place].passage.as_ref()).collect();
-        let Some(bottleneck) = shared_bottleneck(&passages) else { continue };
+        let passage = |&place: &usize| Some((all[place].passage.as_ref()?, &all[place].diagnosis));
+        let Some(bottleneck) = shared_bottleneck(&group.iter().filter_map(passage).collect::<Vec<_>>()) else {
+            continue;
+        };
         for place in group {
             let Found { diagnosis, runs, .. } = &mut all[place];
             bottleneck.explain(diagnosis, runs, CommonEnd::Receiver, &peer.to_string());

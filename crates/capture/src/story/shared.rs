@@ -4,7 +4,7 @@
 use core::net::IpAddr;
 use std::collections::BTreeMap;
 
-use fullpipe_diagnose::{CommonEnd, Passage, Transfer, shared_bottleneck};
+use fullpipe_diagnose::{CommonEnd, Diagnosis, Passage, Transfer, shared_bottleneck};
 
 use super::Report;
 use crate::{Address, PARTS, connection::half::Half};
@@ -54,7 +54,7 @@ pub(super) fn look(reports: &mut [&mut Report]) {
             }
         }
         for ((address, _), group) in groups.into_iter().filter(|(_, group)| group.len() > 1) {
-            let passages: Vec<&Passage> =
+            let passages: Vec<(&Passage, &Diagnosis)> =
                 group.iter().filter_map(|&(place, side)| passage_of(reports[place], side)).collect();
             let Some(bottleneck) = shared_bottleneck(&passages) else { continue };
             let name = IpAddr::from(address).to_string();
@@ -70,8 +70,9 @@ pub(super) fn look(reports: &mut [&mut Report]) {
     verdicts.for_each(|verdict| verdict.passage = None);
 }
 
-fn passage_of(report: &Report, side: usize) -> Option<&Passage> {
-    report.sides[side].verdict.as_ref()?.passage.as_deref()
+fn passage_of(report: &Report, side: usize) -> Option<(&Passage, &Diagnosis)> {
+    let verdict = report.sides[side].verdict.as_ref()?;
+    Some((verdict.passage.as_deref()?, &verdict.diagnosis))
 }
 
 /// The address of the end that what this side sends has in common with others.
