@@ -136,6 +136,24 @@ fn connections_that_share_a_policer_are_judged_together() {
     }
 }
 
+/// Four connections of iperf3 fill 5.2 Mbit/s together, beside their receiver; alone, each seems to be held down by losses.
+#[test]
+fn connections_that_fill_a_link_together_come_behind_those_that_could_gain() {
+    let mut tracker = Tracker::new(1, Keep::default());
+    for name in ["strangers/shared-link-b", "strangers/shared-policer-a"] {
+        read_into(name, &mut tracker);
+    }
+    let mut found = tracker.finish();
+    found.connections.worst_first(usize::MAX);
+    let details: Vec<_> = found
+        .connections
+        .iter()
+        .filter_map(|report| report.main_side().verdict.as_ref()?.diagnosis.detail)
+        .filter(|detail| matches!(detail, Detail::Policed | Detail::Saturated | Detail::Loss))
+        .collect();
+    assert_eq!(details, [[Detail::Policed; 4], [Detail::Saturated; 4]].concat());
+}
+
 #[test]
 fn other_senders_are_understood_from_either_end() {
     for &(name, limiter, detail) in STRANGERS {

@@ -170,6 +170,9 @@ impl Reports {
             }
         }
         shared::look(&mut self.parts.iter_mut().flat_map(|part| &mut part.judged).collect::<Vec<_>>());
+        for entry in self.entries.iter_mut().filter(|entry| matches!(entry.kind, Kind::Judged)) {
+            entry.weight = self.parts[usize::from(entry.part)].judged[entry.place as usize].weight();
+        }
     }
 
     #[expect(clippy::expect_used, reason = "who lists one keeps its list")]

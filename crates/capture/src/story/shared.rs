@@ -53,21 +53,42 @@ pub(super) fn look(reports: &mut [&mut Report]) {
                 }
             }
         }
-        for ((address, _), group) in groups.into_iter().filter(|(_, group)| group.len() > 1) {
-            let passages: Vec<(&Passage, &Diagnosis)> =
-                group.iter().filter_map(|&(place, side)| passage_of(reports[place], side)).collect();
-            let Some(bottleneck) = shared_bottleneck(&passages) else { continue };
+        for ((address, _), group) in groups {
             let name = IpAddr::from(address).to_string();
-            for (place, side) in group {
-                if let Some(verdict) = &mut reports[place].sides[side].verdict {
-                    bottleneck.explain(&mut verdict.diagnosis, &mut verdict.runs, end, &name);
-                    verdict.passage = None;
-                }
-            }
+            at_once(reports, group).iter().for_each(|group| look_at(reports, group, end, &name));
         }
     }
     let verdicts = reports.iter_mut().flat_map(|report| &mut report.sides).filter_map(|side| side.verdict.as_mut());
     verdicts.for_each(|verdict| verdict.passage = None);
+}
+
+/// Those of a group whose connections lasted at the same time, or are linked by others that did: what held them at another time may be another
+/// bottleneck.
+fn at_once(reports: &[&mut Report], mut group: Vec<(usize, usize)>) -> Vec<Vec<(usize, usize)>> {
+    group.sort_by_key(|&(place, _)| reports[place].started_ns);
+    let mut groups: Vec<Vec<(usize, usize)>> = Vec::new();
+    let mut until_ns = 0;
+    for one in group {
+        let report = &reports[one.0];
+        match groups.last_mut() {
+            Some(group) if report.started_ns <= until_ns => group.push(one),
+            _ => groups.push(vec![one]),
+        }
+        until_ns = until_ns.max(report.started_ns.saturating_add(report.lasted.get().saturating_mul(1_000)));
+    }
+    groups
+}
+
+fn look_at(reports: &mut [&mut Report], group: &[(usize, usize)], end: CommonEnd, name: &str) {
+    let passages: Vec<(&Passage, &Diagnosis)> =
+        group.iter().filter_map(|&(place, side)| passage_of(reports[place], side)).collect();
+    let Some(bottleneck) = shared_bottleneck(&passages) else { return };
+    for &(place, side) in group {
+        if let Some(verdict) = &mut reports[place].sides[side].verdict {
+            bottleneck.explain(&mut verdict.diagnosis, &mut verdict.runs, end, name);
+            verdict.passage = None;
+        }
+    }
 }
 
 fn passage_of(report: &Report, side: usize) -> Option<(&Passage, &Diagnosis)> {
