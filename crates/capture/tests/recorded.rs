@@ -140,7 +140,7 @@ fn connections_that_share_a_policer_are_judged_together() {
 #[test]
 fn connections_that_fill_a_link_together_come_behind_those_that_could_gain() {
     let mut tracker = Tracker::new(1, Keep::default());
-    for name in ["strangers/shared-link-b", "strangers/shared-policer-a"] {
+    for name in ["strangers/shared-link-b", "strangers/policed-reno-b"] {
         read_into(name, &mut tracker);
     }
     let mut found = tracker.finish();
@@ -151,7 +151,7 @@ fn connections_that_fill_a_link_together_come_behind_those_that_could_gain() {
         .filter_map(|report| report.main_side().verdict.as_ref()?.diagnosis.detail)
         .filter(|detail| matches!(detail, Detail::Policed | Detail::Saturated | Detail::Loss))
         .collect();
-    assert_eq!(details, [[Detail::Policed; 4], [Detail::Saturated; 4]].concat());
+    assert_eq!(details, [&[Detail::Policed][..], &[Detail::Saturated; 4]].concat());
 }
 
 #[test]
