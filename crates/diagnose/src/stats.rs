@@ -2,7 +2,11 @@
 
 /// The value below which `quantile` (0 to 1) of the weight lies; `None` without any weight.
 pub(crate) fn quantile(weighted: impl IntoIterator<Item = (f64, f64)>, quantile: f64) -> Option<f64> {
-    let mut sorted: Vec<(f64, f64)> = weighted.into_iter().filter(|&(_, weight)| weight > 0.0).collect();
+    quantile_of(weighted.into_iter().filter(|&(_, weight)| weight > 0.0).collect(), quantile)
+}
+
+/// The same of a list, once for all that are listed: sorting takes 4 KB of code.
+fn quantile_of(mut sorted: Vec<(f64, f64)>, quantile: f64) -> Option<f64> {
     sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
     let target = quantile * sorted.iter().map(|&(_, weight)| weight).sum::<f64>();
     let mut below = 0.0;
