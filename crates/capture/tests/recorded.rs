@@ -144,6 +144,9 @@ fn connections_that_fill_a_link_together_come_behind_those_that_could_gain() {
         read_into(name, &mut tracker);
     }
     let mut found = tracker.finish();
+    let told =
+        found.connections.iter().filter_map(|report| Some(report.main_side().verdict.clone()?.diagnosis.evidence));
+    assert!(!told.flatten().any(|evidence| evidence.text.contains("before a queue could form")));
     found.connections.worst_first(usize::MAX);
     let details: Vec<_> = found
         .connections

@@ -380,6 +380,9 @@ impl SharedBottleneck {
             let share = diagnosis.shares.entry(Limiter::Path).or_insert(0.0);
             *share += by_loss;
             diagnosis.share = *share;
+            // How many were lost still holds, and when; that no queue formed was this connection's guess.
+            let last = diagnosis.evidence.len().saturating_sub(1);
+            diagnosis.evidence.drain(1.min(last)..last);
         }
         for run in runs.iter_mut().filter(|run| is_its_doing(run.limiter, run.detail)) {
             (run.limiter, run.detail) = (Limiter::Path, detail);
