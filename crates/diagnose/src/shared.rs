@@ -8,7 +8,7 @@ use fullpipe_units::{Bytes, Micros, Rate};
 
 use crate::{
     Confidence, Detail, Diagnosis, Drop, Evidence, Limiter, Run, SenderSample, Transfer, loss, policer, sentences,
-    stats, thresholds, timeline::Timeline,
+    stats, thresholds, timeline::Timeline, verdict::push_joined,
 };
 
 /// What of a transfer got through when, and when something of it was lost: all that its bottleneck shows beside those of others.
@@ -89,14 +89,9 @@ impl Passage {
         Some(Self { knots, wait_us, is_counted: true, base_rtt, mss: timeline.mss })
     }
 
-    /// How many moments are remembered: what it takes of memory.
-    pub fn len(&self) -> usize {
+    /// How many moments are remembered, of 24 bytes each.
+    pub fn moments(&self) -> usize {
         self.knots.len()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.knots.is_empty()
     }
 
     /// What gets through in a round trip, on average.
@@ -227,7 +222,7 @@ struct Loss {
     at_us: f64,
     passed: f64,
     /// How exactly that is known: what a connection has in flight is spread over a round trip, of each one for itself.
-    blur: f64,
+    uncertainty: f64,
 }
 
 /// What got through of all together.
@@ -241,39 +236,44 @@ struct Sum {
 
 /// From a moment on, so much more gets through per microsecond.
 #[derive(Clone, Copy, Debug)]
-struct Turn {
+struct SlopeChange {
     at_us: f64,
     by: f64,
-    blur: f64,
+    uncertainty: f64,
     is_loss: bool,
 }
 
 impl Sum {
     fn new(passages: &[&Passage]) -> Self {
-        let mut turns = Vec::with_capacity(passages.iter().map(|passage| 2 * passage.len()).sum());
+        let mut changes = Vec::with_capacity(passages.iter().map(|passage| 2 * passage.moments()).sum());
         for passage in passages {
-            let blur = passage.flight().max(thresholds::SHARED_SEGMENTS * passage.mss).powi(2);
+            let uncertainty = passage.flight().max(thresholds::SHARED_SEGMENTS * passage.mss).powi(2);
             for pair in passage.knots.windows(2) {
                 let (from, to) = (pair[0], pair[1]);
                 if to.at_us > from.at_us {
                     let by = (to.passed - from.passed) / (to.at_us - from.at_us);
-                    turns.push(Turn { at_us: from.at_us, by, blur, is_loss: from.is_loss });
-                    turns.push(Turn { at_us: to.at_us, by: -by, blur: -blur, is_loss: to.is_loss });
+                    changes.push(SlopeChange { at_us: from.at_us, by, uncertainty, is_loss: from.is_loss });
+                    changes.push(SlopeChange {
+                        at_us: to.at_us,
+                        by: -by,
+                        uncertainty: -uncertainty,
+                        is_loss: to.is_loss,
+                    });
                 }
             }
         }
-        turns.sort_by(|a, b| a.at_us.total_cmp(&b.at_us));
+        changes.sort_by(|a, b| a.at_us.total_cmp(&b.at_us));
         let mut sum = Self::default();
-        let (mut at_us, mut passed, mut by, mut blur) = (0.0, 0.0, 0.0, 0.0);
-        for turn in turns {
-            passed += by * (turn.at_us - at_us);
-            at_us = turn.at_us;
-            by += turn.by;
+        let (mut at_us, mut passed, mut by, mut uncertainty) = (0.0, 0.0, 0.0, 0.0);
+        for change in changes {
+            passed += by * (change.at_us - at_us);
+            at_us = change.at_us;
+            by += change.by;
             // Until now, or from now on: it ends and begins at each of its moments.
-            let most = f64::max(blur, blur + turn.blur);
-            blur += turn.blur;
-            if turn.is_loss && sum.losses.last().is_none_or(|last| last.at_us < at_us) {
-                sum.losses.push(Loss { at_us, passed, blur: f64::max(most, 0.0).sqrt() });
+            let most = f64::max(uncertainty, uncertainty + change.uncertainty);
+            uncertainty += change.uncertainty;
+            if change.is_loss && sum.losses.last().is_none_or(|last| last.at_us < at_us) {
+                sum.losses.push(Loss { at_us, passed, uncertainty: f64::max(most, 0.0).sqrt() });
             }
             if sum.losses.is_empty() {
                 sum.begin.push((at_us, passed));
@@ -330,15 +330,20 @@ impl Level {
             if time >= least {
                 // Who has lost nothing for long may have sent less than the bucket would have let through.
                 if time <= thresholds::SHARED_APART * least {
-                    spans.push(Span { time, passed: loss.passed - last.passed, blur: last.blur.max(loss.blur) });
+                    spans.push(Span {
+                        time,
+                        passed: loss.passed - last.passed,
+                        uncertainty: last.uncertainty.max(loss.uncertainty),
+                    });
                 }
                 last = *loss;
             }
         }
         let rate = stats::median(spans.iter().map(|span| (span.passed / span.time, span.time)))?;
         let off = |span: &Span| (span.passed - rate * span.time).abs();
-        let is_level =
-            |span: &&Span| off(span) <= thresholds::SHARED_BLUR * span.blur + thresholds::SHARED_SEGMENTS * mss;
+        let is_level = |span: &&Span| {
+            off(span) <= thresholds::SHARED_UNCERTAINTY * span.uncertainty + thresholds::SHARED_SEGMENTS * mss
+        };
         let time = |of: &mut dyn Iterator<Item = &Span>| of.map(|span| span.time).sum::<f64>();
         Some(Self {
             rate,
@@ -355,7 +360,7 @@ impl Level {
 struct Span {
     time: f64,
     passed: f64,
-    blur: f64,
+    uncertainty: f64,
 }
 
 /// The end that connections through one bottleneck have in common.
@@ -384,14 +389,10 @@ impl SharedBottleneck {
             let last = diagnosis.evidence.len().saturating_sub(1);
             diagnosis.evidence.drain(1.min(last)..last);
         }
-        for run in runs.iter_mut().filter(|run| is_its_doing(run.limiter, run.detail)) {
-            (run.limiter, run.detail) = (Limiter::Path, detail);
+        for run in std::mem::take(runs) {
+            let is_its = is_its_doing(run.limiter, run.detail);
+            push_joined(runs, if is_its { Run { limiter: Limiter::Path, detail, ..run } } else { run });
         }
-        runs.dedup_by(|run, before| {
-            let is_same = (run.limiter, run.detail) == (before.limiter, before.detail);
-            before.to_us = if is_same { run.to_us } else { before.to_us };
-            is_same
-        });
         let time = diagnosis.evidence.last().and_then(|last| last.from_us.zip(last.to_us));
         let packets = diagnosis.evidence.last().and_then(|last| last.packets);
         if let Some((last, time)) = diagnosis.evidence.last_mut().zip(time) {
@@ -421,10 +422,10 @@ impl SharedBottleneck {
         let Self { rate, span, slack, wait, .. } = self;
         let why = match wait {
             None => "nothing queued: they share a policer".to_owned(),
-            Some(wait) => format!("what was sent behind a loss had waited {wait}: they share a link, and fill it"),
+            Some(wait) => format!("segments behind a loss had queued for {wait}: they fill a link that they share"),
         };
         format!(
-            "{of_whom} carried {rate} together from loss to loss (to within {slack} in nine of ten spans of {span}), and {why}"
+            "{of_whom} carried {rate} together between losses (within {slack} of that in nine of ten spans of {span}), and {why}"
         )
     }
 

@@ -340,7 +340,7 @@ pub(crate) const SHARED_APART: f64 = 4.0;
 
 /// ... to within this part of what they have in flight, each for itself (root of the sum of squares), and so many segments, for `POLICED_LEVEL`
 /// of the time. Seen are 0.8 and more of it behind policers and full links, 0.4 and less where chance takes segments of up to thirty connections.
-pub(crate) const SHARED_BLUR: f64 = 1.0;
+pub(crate) const SHARED_UNCERTAINTY: f64 = 1.0;
 pub(crate) const SHARED_SEGMENTS: f64 = 2.0;
 
 /// It is a policer where less than so many segments wait behind a loss, of all of them (a queue of four segments at 4 Mbit/s shows as 2.4), and

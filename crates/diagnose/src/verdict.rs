@@ -68,17 +68,18 @@ fn is_small(case: &Case<'_>) -> bool {
 fn joined(case: &Case<'_>, labels: &[Label]) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
     for (label, interval) in labels.iter().zip(&case.timeline.intervals) {
-        match runs.last_mut() {
-            Some(run) if (run.limiter, run.detail) == (label.limiter, label.detail) => run.to_us = interval.to_us,
-            _ => runs.push(Run {
-                from_us: interval.from_us,
-                to_us: interval.to_us,
-                limiter: label.limiter,
-                detail: label.detail,
-            }),
-        }
+        let Label { limiter, detail } = *label;
+        push_joined(&mut runs, Run { from_us: interval.from_us, to_us: interval.to_us, limiter, detail });
     }
     runs
+}
+
+/// Adds a run, to the last one where that has the same limiter.
+pub(crate) fn push_joined(runs: &mut Vec<Run>, run: Run) {
+    match runs.last_mut() {
+        Some(last) if (last.limiter, last.detail) == (run.limiter, run.detail) => last.to_us = run.to_us,
+        _ => runs.push(run),
+    }
 }
 
 /// `others` is the rate of the other streams of the same test, in bit/s.

@@ -93,7 +93,7 @@ type ByEnds = HashMap<(SocketAddr, SocketAddr), u64>;
 struct Found {
     cookie: u64,
     way: Way,
-    peer: IpAddr,
+    ends: Ends,
     start: Micros,
     diagnosis: Diagnosis,
     runs: Vec<Run>,
@@ -105,16 +105,17 @@ struct Found {
 fn look_together(all: &mut [Found]) {
     let mut groups: HashMap<IpAddr, Vec<usize>> = HashMap::new();
     for (place, found) in all.iter().enumerate().filter(|(_, found)| found.passage.is_some()) {
-        groups.entry(found.peer).or_default().push(place);
+        groups.entry(found.ends.peer.ip()).or_default().push(place);
     }
     for (peer, group) in groups.into_iter().filter(|(_, group)| group.len() > 1) {
         let passage = |&place: &usize| Some((all[place].passage.as_ref()?, &all[place].diagnosis));
         let Some(bottleneck) = shared_bottleneck(&group.iter().filter_map(passage).collect::<Vec<_>>()) else {
             continue;
         };
+        let peer = peer.to_string();
         for place in group {
             let Found { diagnosis, runs, .. } = &mut all[place];
-            bottleneck.explain(diagnosis, runs, CommonEnd::Receiver, &peer.to_string());
+            bottleneck.explain(diagnosis, runs, CommonEnd::Receiver, &peer);
         }
     }
 }
@@ -354,7 +355,7 @@ impl Table {
         look_together(&mut found);
         let mut found = found.into_iter().peekable();
         for cookie in &with_story {
-            let judged = found.next_if(|found| found.cookie == *cookie).and_then(|found| self.judged(found, &by_ends));
+            let judged = found.next_if(|found| found.cookie == *cookie).and_then(|found| self.judged(found));
             let Some(entry) = self.entries.get_mut(cookie) else { continue };
             // Where too little is left to judge, what was said of it before holds.
             if let Some(judged) = judged.as_ref().filter(|judged| !judged.runs.is_empty()) {
@@ -364,34 +365,29 @@ impl Table {
         }
     }
 
-    /// The other end of a connection where that is on this host, too.
-    fn far(&self, entry: &Entry, by_ends: &ByEnds) -> Option<(&Entry, &Story)> {
-        let far = by_ends.get(&(entry.id.peer, entry.id.local)).and_then(|far| self.entries.get(far))?;
-        Some((far, far.story.as_deref()?))
-    }
-
     /// What the judge says of one connection by itself; `has_company` where there are others to its peer.
     fn found(&self, cookie: u64, by_ends: &ByEnds, has_company: bool) -> Option<Found> {
         let entry = self.entries.get(&cookie)?;
         let story = entry.story.as_deref()?;
-        let (way, far) = (story.way()?, self.far(entry, by_ends));
-        let transfer = story.transfer(way, &self.ends(entry, story, far), far.map(|(_, story)| story));
+        let far = by_ends.get(&(entry.id.peer, entry.id.local)).and_then(|far| self.entries.get(far));
+        let far = far.and_then(|far| Some((far, far.story.as_deref()?)));
+        let (way, ends) = (story.way()?, self.ends(entry, story, far));
+        let transfer = story.transfer(way, &ends, far.map(|(_, story)| story));
         let (diagnosis, runs) = diagnose_with_runs(&transfer);
         let start = story.points.front()?.at;
         let passage = if way == Way::Out && has_company { Passage::new(&transfer, start.get()) } else { None };
         let runs = if diagnosis.limiter == Limiter::InsufficientEvidence { Vec::new() } else { runs };
-        Some(Found { cookie, way, peer: entry.id.peer.ip(), start, diagnosis, runs, passage })
+        Some(Found { cookie, way, ends, start, diagnosis, runs, passage })
     }
 
     /// The verdict, and the seconds of the last interval by limiter.
-    fn judged(&self, found: Found, by_ends: &ByEnds) -> Option<Judged> {
-        let Found { cookie, way, start, diagnosis, runs, .. } = found;
-        let entry = self.entries.get(&cookie)?;
-        let story = entry.story.as_deref()?;
+    fn judged(&self, found: Found) -> Option<Judged> {
+        let Found { cookie, way, ends, start, diagnosis, runs, .. } = found;
+        let story = self.entries.get(&cookie)?.story.as_deref()?;
         let mut lately = Seconds::new();
         account::add(&mut lately, &runs, &(self.before.saturating_sub(start).get()..u64::MAX));
         let now = lately.iter().max_by(|a, b| a.1.total_cmp(b.1)).map(|(limiter, _)| *limiter);
-        let notes = notes(story, way, &self.ends(entry, story, self.far(entry, by_ends)), Some(&diagnosis));
+        let notes = notes(story, way, &ends, Some(&diagnosis));
         Some(Judged { diagnosis, now, runs, start, lately, notes })
     }
 

@@ -114,7 +114,7 @@ impl Reports {
         let mut report = report(key, connection, self.keep);
         let (last, part) = self.last_part();
         part.room.take(&mut report);
-        let (number, payload, weight) = (report.first_packet, report.payload().get(), report.weight());
+        let (number, payload) = (report.first_packet, report.payload().get());
         let (kind, place) = if report.sides.iter().any(|side| side.verdict.is_some()) {
             part.judged.push(report);
             (Kind::Judged, part.judged.len() - 1)
@@ -124,7 +124,8 @@ impl Reports {
             part.packed.resize(part.packed.len().next_multiple_of(UNIT), 0);
             (Kind::Packed, from)
         };
-        self.entries.push(Entry { number, payload, weight, place: place as u32, part: last as u16, kind });
+        // Those that share a bottleneck are weighed when all of them are known.
+        self.entries.push(Entry { number, payload, weight: 0.0, place: place as u32, part: last as u16, kind });
     }
 
     /// One that is summed up from what [`Reports::take_lists`] is given, when it is asked for.

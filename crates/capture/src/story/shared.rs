@@ -20,7 +20,7 @@ pub(super) fn passage(half: &Half, transfer: &Transfer) -> Option<Passage> {
     (has_losses || is_much).then(|| Passage::new(transfer, super::micros(bins.start_ns()).get())).flatten()
 }
 
-/// What the passages of one follower take at the most, in moments of 24 bytes each: 24 MB of all followers, and three times that while those
+/// What the passages of one follower take at the most, in moments of 24 bytes each: 24 MB of all followers, and four times that while those
 /// that have an end in common are looked at.
 const MOST: usize = (1 << 20) / PARTS;
 
@@ -33,10 +33,10 @@ impl Room {
     pub(super) fn take(&mut self, report: &mut Report) {
         for verdict in report.sides.iter_mut().filter_map(|side| side.verdict.as_mut()) {
             let Some(passage) = &verdict.passage else { continue };
-            if self.0 + passage.len() > MOST {
+            if self.0 + passage.moments() > MOST {
                 verdict.passage = None;
             } else {
-                self.0 += passage.len();
+                self.0 += passage.moments();
             }
         }
     }
@@ -86,6 +86,7 @@ fn look_at(reports: &mut [&mut Report], group: &[(usize, usize)], end: CommonEnd
     for &(place, side) in group {
         if let Some(verdict) = &mut reports[place].sides[side].verdict {
             bottleneck.explain(&mut verdict.diagnosis, &mut verdict.runs, end, name);
+            // What is explained is no part of another group.
             verdict.passage = None;
         }
     }
