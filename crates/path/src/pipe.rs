@@ -21,6 +21,8 @@ pub(crate) struct Pipe<T> {
     delay_nanos: u64,
     pub(crate) loss: Option<LossProcess>,
     line: VecDeque<Place<T>>,
+    /// How many of it are lost.
+    lost_inside: usize,
     /// What waited for the link when the last packet entered.
     waiting: VecDeque<Waiting>,
     /// Bytes of it.
@@ -65,6 +67,7 @@ impl<T> Pipe<T> {
             delay_nanos: delay.as_nanos() as u64,
             loss,
             line: VecDeque::new(),
+            lost_inside: 0,
             waiting: VecDeque::new(),
             bytes: 0,
             done: Instant::ZERO,
@@ -80,7 +83,7 @@ impl<T> Pipe<T> {
     }
 
     pub(crate) fn inside(&self) -> usize {
-        self.line.iter().filter(|place| !place.is_lost).count()
+        self.line.len() - self.lost_inside
     }
 
     /// The queue's counters. A packet's wait is counted when the packet enters.
@@ -139,6 +142,7 @@ impl<T> Pipe<T> {
         let at = Instant::from_nanos(self.done.as_nanos().saturating_add(self.delay_nanos));
         let is_lost = self.loss.as_mut().is_some_and(LossProcess::loses);
         self.lost += u64::from(is_lost);
+        self.lost_inside += usize::from(is_lost);
         self.line.push_back(Place { at, is_lost, segment });
     }
 
@@ -150,6 +154,7 @@ impl<T> Pipe<T> {
             if !is_lost {
                 return Some(Departure { at, segment, fate: Fate::Delivered });
             }
+            self.lost_inside -= 1;
         }
         None
     }
