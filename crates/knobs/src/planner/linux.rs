@@ -375,15 +375,14 @@ fn receive_buffer(flow: &Flow<'_>, host: &PlanHost<'_>, asked: Window<'_>, wante
     }
     let seen = flow.transfer.receiver_samples.iter().filter_map(|sample| sample.receive_buffer).max();
     let mut unless = unless;
-    if !asked.cause && !fixed && below_ceiling(seen, largest) {
+    // While a send buffer holds the sender back, the receive buffer grows no further, whatever it may have.
+    if asked.found == Found::Now && !asked.cause && !fixed && below_ceiling(seen, largest) {
         unless = Bytes::ZERO;
-        if asked.found == Found::Now {
-            plan.notes.push(format!(
-                "{}: the receive buffer never came near the {largest} that tcp_rmem allows on {}, so raising it would not help; look at TCP_WINDOW_CLAMP and at how the application reads",
-                arrow(flow),
-                host.name
-            ));
-        }
+        plan.notes.push(format!(
+            "{}: the receive buffer never came near the {largest} that tcp_rmem allows on {}, so raising it would not help; look at TCP_WINDOW_CLAMP and at how the application reads",
+            arrow(flow),
+            host.name
+        ));
     }
     let why = match asked.found {
         Found::Now => format!("the receive window limits {}", arrow(flow)),

@@ -368,6 +368,23 @@ fn a_ceiling_that_was_never_reached_is_not_raised() {
 }
 
 #[test]
+fn a_receive_buffer_that_a_send_buffer_kept_small_is_raised_with_it() {
+    // 965 Mbit/s x 200 ms = 24,125,000 B. In the lab the receive buffer had grown to 29 of the 33.5 MB that it may have when the send
+    // buffer held the sender back; with the send buffer raised alone, 22.3 MB of window gave 92 % of the path.
+    // Machines that have the memory for it.
+    let tcp_mem = ("net.ipv4.tcp_mem", "936420 1248570 1872840");
+    let (mut a, mut b) = (linux(&[tcp_mem]), linux(&[tcp_mem, (RMEM, "4096 131072 33554432")]));
+    [&mut a, &mut b].map(|host| host.machine.memory = Some(Bytes::new(64 << 30)));
+    let mut transfer = flow(["a", "b"], "965M", "200ms");
+    let sample = ReceiverSample { receive_buffer: Some(Bytes::new(29_000_000)), ..ReceiverSample::default() };
+    transfer.receiver_samples = vec![sample; 10];
+    let found = plan_one(&a, &b, &transfer, &verdict(Limiter::SendBuffer, Some(Detail::BufferCap)));
+    let changes = short(&found);
+    assert!(changes.iter().any(|change| change.starts_with("a net.ipv4.tcp_wmem: 4096 16384 ")), "{changes:?}");
+    assert!(changes.iter().any(|change| change.starts_with("b net.ipv4.tcp_rmem: 4096 131072 ")), "{changes:?}");
+}
+
+#[test]
 fn kernels_before_6_6_share_their_buffer_by_a_sysctl() {
     let mut b = linux(&[(RMEM, "4096 131072 262144"), ("net.ipv4.tcp_adv_win_scale", "2")]);
     b.platform.version = "5.15.0-91-generic".to_owned();
