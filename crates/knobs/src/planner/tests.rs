@@ -374,7 +374,9 @@ fn a_receive_buffer_that_a_send_buffer_kept_small_is_raised_with_it() {
     // Machines that have the memory for it.
     let tcp_mem = ("net.ipv4.tcp_mem", "936420 1248570 1872840");
     let (mut a, mut b) = (linux(&[tcp_mem]), linux(&[tcp_mem, (RMEM, "4096 131072 33554432")]));
-    [&mut a, &mut b].map(|host| host.machine.memory = Some(Bytes::new(64 << 30)));
+    for host in [&mut a, &mut b] {
+        host.machine.memory = Some(Bytes::new(64 << 30));
+    }
     let mut transfer = flow(["a", "b"], "965M", "200ms");
     let sample = ReceiverSample { receive_buffer: Some(Bytes::new(29_000_000)), ..ReceiverSample::default() };
     transfer.receiver_samples = vec![sample; 10];
