@@ -1,5 +1,5 @@
-//! What the lab can do on this machine, with both ends on it: goodput and release error over 10 ms, from no rate limit
-//! down to 10 Mbit/s, with one connection and with 64, and what the path takes of a processor.
+//! What the lab can do on this machine, with both ends on it: goodput and release error, from no rate limit down to
+//! 10 Mbit/s, over 10 to 200 ms, with one connection and with 64, and what the path takes of a processor.
 //! `cargo run --release -p fullpipe-lab --example bench_lab [-- SECONDS [REPEATS]]`
 
 use std::process::ExitCode;

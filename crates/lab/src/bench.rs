@@ -24,28 +24,35 @@ pub struct Report {
     pub priority: Option<Priority>,
 }
 
-/// All transfers at one rate.
+/// All transfers over one path.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Case {
     /// The path's rate; `None` for no limit, where the machine itself is the limit.
     pub rate: Option<Rate>,
+    /// The path's round-trip time.
+    pub rtt: Micros,
     /// Connections at once.
     pub flows: usize,
     /// One per repetition.
     pub samples: Vec<Sample>,
 }
 
-/// The rates that are tried, each over 10 ms, and how many connections share them. The second and the third carry 5 and 3 Gbit/s of
-/// payload, 1448 of each 1500 bytes, with results that shall be valid; without a limit it is the machine that decides.
-pub const CASES: [(Option<Rate>, usize); 7] = [
-    (None, 1),
-    (Some(Rate::from_bps(5_200_000_000)), 1),
-    (Some(Rate::from_bps(3_200_000_000)), 1),
-    (Some(Rate::from_bps(1_000_000_000)), 1),
-    (Some(Rate::from_bps(1_000_000_000)), 64),
-    (Some(Rate::from_bps(100_000_000)), 1),
-    (Some(Rate::from_bps(10_000_000)), 1),
+const GIGABIT: Option<Rate> = Some(Rate::from_bps(1_000_000_000));
+
+/// What is tried: rate, round-trip time in milliseconds, connections that share the path. The second and the third carry 5 and 3 Gbit/s of
+/// payload, 1448 of each 1500 bytes, with results that shall be valid; without a limit it is the machine that decides. With a long round
+/// trip many packets are on the way.
+pub const CASES: [(Option<Rate>, u64, usize); 9] = [
+    (None, 10, 1),
+    (Some(Rate::from_bps(5_200_000_000)), 10, 1),
+    (Some(Rate::from_bps(3_200_000_000)), 10, 1),
+    (GIGABIT, 10, 1),
+    (GIGABIT, 40, 1),
+    (GIGABIT, 200, 1),
+    (GIGABIT, 10, 64),
+    (Some(Rate::from_bps(100_000_000)), 10, 1),
+    (Some(Rate::from_bps(10_000_000)), 10, 1),
 ];
 
 /// One transfer from a to b, on all connections.
@@ -67,28 +74,29 @@ pub struct Sample {
 /// # Errors
 /// Where no lab can be made or a transfer fails.
 pub fn run(seconds: u32, repeats: u32) -> Result<Report, LabError> {
-    let cases = CASES.map(|(rate, flows)| Case { rate, flows, samples: Vec::new() });
+    let cases =
+        CASES.map(|(rate, rtt, flows)| Case { rate, rtt: Micros::from_millis(rtt), flows, samples: Vec::new() });
     let mut report = Report { cases: cases.into(), priority: None };
     for _ in 0..repeats {
         for case in &mut report.cases {
-            let lab = Lab::join(&path(case.rate), 1, LabOptions::default())?;
+            let lab = Lab::join(&path(case.rate, case.rtt), 1, LabOptions::default())?;
             report.priority = Some(lab.priority());
-            case.samples.push(sample(&lab, case.flows, Duration::from_secs(seconds.into()))?);
+            case.samples.push(sample(&lab, case, Duration::from_secs(seconds.into()))?);
         }
     }
     Ok(report)
 }
 
-/// 5 ms each way, with a queue of two bandwidth-delay products where there is a rate.
-fn path(rate: Option<Rate>) -> PathSpec {
+/// Half of the round trip each way, with a queue of two bandwidth-delay products where there is a rate.
+fn path(rate: Option<Rate>, rtt: Micros) -> PathSpec {
     let queue = QueueSpec { size: QueueSize::Bdp { multiple: 2.0, at_least: 64 }, ..QueueSpec::default() };
-    let hop = HopSpec { rate, queue, delay: Micros::from_millis(5), ..HopSpec::default() };
+    let hop = HopSpec { rate, queue, delay: Micros::new(rtt.get() / 2), ..HopSpec::default() };
     let hops = vec![PathHop { name: None, ab: hop.clone(), ba: hop }];
     PathSpec { mtu: 1_500, ip: IpVersions::V4, hops }
 }
 
 /// Bulk transfers from a to b over IPv4, under CUBIC, with buffers that don't limit them.
-fn sample(lab: &Lab, flows: usize, span: Duration) -> Result<Sample, LabError> {
+fn sample(lab: &Lab, case: &Case, span: Duration) -> Result<Sample, LabError> {
     for host in Side::ALL {
         lab.host(host).run(raise_buffers)?.map_err(|error| LabError::system("raise tcp_rmem and tcp_wmem", error))?;
     }
@@ -96,17 +104,17 @@ fn sample(lab: &Lab, flows: usize, span: Duration) -> Result<Sample, LabError> {
     let listener = lab.host(Side::B).run(|| TcpListener::bind(address))?;
     let listener = Arc::new(listener.map_err(|error| LabError::system("listen", error))?);
     let (mut receivers, mut senders) = (Vec::new(), Vec::new());
-    for at in 0..flows {
+    let warm_up = WARM_UP + Duration::from(case.rtt) * SLOW_START;
+    for at in 0..case.flows {
         let listener = listener.clone();
-        receivers.push(lab.host(Side::B).spawn("receiver", move || receive(&listener))?);
+        receivers.push(lab.host(Side::B).spawn("receiver", move || receive(&listener, warm_up))?);
         if at > 0 {
-            senders.push(lab.host(Side::A).spawn("sender", move || send(address, span, || {}))?);
+            senders.push(lab.host(Side::A).spawn("sender", move || send(address, warm_up, span, || {}))?);
         }
     }
-    // Slow start has come and gone after a second at most; it is not what this measures.
     let mut began = None;
     let sent = lab.host(Side::A).run(|| {
-        send(address, span, || {
+        send(address, warm_up, span, || {
             lab.reset_error_stats();
             began = path_time().map(|used| (Instant::now(), used));
         })
@@ -154,15 +162,17 @@ fn raise_buffers() -> io::Result<()> {
 
 const BLOCK: usize = 256 << 10;
 const WARM_UP: Duration = Duration::from_secs(1);
+/// Slow start, which is not what this measures, has come and gone after so many round trips.
+const SLOW_START: u32 = 20;
 
-fn send(address: SocketAddr, span: Duration, warmed_up: impl FnOnce()) -> io::Result<()> {
+fn send(address: SocketAddr, warm_up: Duration, span: Duration, warmed_up: impl FnOnce()) -> io::Result<()> {
     let mut stream = TcpStream::connect(address)?;
     rustix::net::sockopt::set_tcp_congestion(&stream, "cubic")?;
     let block = vec![0x5a; BLOCK];
     let mut warmed_up = Some(warmed_up);
     let start = Instant::now();
-    while start.elapsed() < WARM_UP + span {
-        if start.elapsed() >= WARM_UP
+    while start.elapsed() < warm_up + span {
+        if start.elapsed() >= warm_up
             && let Some(warmed_up) = warmed_up.take()
         {
             warmed_up();
@@ -173,7 +183,7 @@ fn send(address: SocketAddr, span: Duration, warmed_up: impl FnOnce()) -> io::Re
 }
 
 /// Reads to the end; the rate is that after the warm-up.
-fn receive(listener: &TcpListener) -> io::Result<Rate> {
+fn receive(listener: &TcpListener, warm_up: Duration) -> io::Result<Rate> {
     let (mut stream, _) = listener.accept()?;
     let mut block = vec![0; BLOCK];
     let accepted = Instant::now();
@@ -181,7 +191,7 @@ fn receive(listener: &TcpListener) -> io::Result<Rate> {
     loop {
         let read = stream.read(&mut block)?;
         let Some(start) = start else {
-            start = (accepted.elapsed() >= WARM_UP).then(Instant::now);
+            start = (accepted.elapsed() >= warm_up).then(Instant::now);
             continue;
         };
         if read == 0 {
@@ -196,12 +206,12 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let priority = self.priority.unwrap_or(Priority::Normal);
-        writeln!(f, "both ends and the path on {cores} cores, 10 ms, CUBIC, MTU 1500, path thread {priority:?}")?;
+        writeln!(f, "both ends and the path on {cores} cores, CUBIC, MTU 1500, path thread {priority:?}")?;
         for case in &self.cases {
             let rate = case.rate.map_or_else(|| "no rate limit".to_owned(), |rate| rate.to_string());
             match case.flows {
-                1 => writeln!(f, "{rate}:")?,
-                flows => writeln!(f, "{rate}, {flows} connections:")?,
+                1 => writeln!(f, "{rate}, {}:", case.rtt)?,
+                flows => writeln!(f, "{rate}, {}, {flows} connections:", case.rtt)?,
             }
             for Sample { goodput, error, processor, valid } in &case.samples {
                 let PathError { p50_us, p99_us, max_us, released, lost, .. } = error;
