@@ -11,7 +11,16 @@ pub(crate) struct Document {
     pub(crate) transfers_after: Vec<Transfer>,
     pub(crate) plan: Option<Plan>,
     path_valid: Option<bool>,
+    path_error_us: Option<PathError>,
     error: Option<Problem>,
+}
+
+/// How late packets left the path, in microseconds.
+#[derive(Deserialize)]
+struct PathError {
+    p50: u64,
+    p99: u64,
+    max: u64,
 }
 
 #[derive(Deserialize)]
@@ -64,6 +73,14 @@ impl Document {
     /// Whether the emulated path kept its rate and its delay.
     pub(crate) fn is_valid(&self) -> bool {
         self.path_valid == Some(true)
+    }
+
+    /// How late packets left the path, where the lab says.
+    pub(crate) fn lateness(&self) -> Option<String> {
+        let ms = |us: u64| us as f64 / 1e3;
+        self.path_error_us.as_ref().map(|PathError { p50, p99, max }| {
+            format!("packets left late by {:.1} ms (p50), {:.1} ms (p99), {:.1} ms (max)", ms(*p50), ms(*p99), ms(*max))
+        })
     }
 }
 

@@ -104,7 +104,7 @@ fn sample(lab: &Lab, case: &Case, span: Duration) -> Result<Sample, LabError> {
     let listener = lab.host(Side::B).run(|| TcpListener::bind(address))?;
     let listener = Arc::new(listener.map_err(|error| LabError::system("listen", error))?);
     let (mut receivers, mut senders) = (Vec::new(), Vec::new());
-    let warm_up = WARM_UP + Duration::from(case.rtt) * SLOW_START;
+    let warm_up = WARM_UP.max(Duration::from(case.rtt) * SLOW_START);
     for at in 0..case.flows {
         let listener = listener.clone();
         receivers.push(lab.host(Side::B).spawn("receiver", move || receive(&listener, warm_up))?);
@@ -162,8 +162,8 @@ fn raise_buffers() -> io::Result<()> {
 
 const BLOCK: usize = 256 << 10;
 const WARM_UP: Duration = Duration::from_secs(1);
-/// Slow start, which is not what this measures, has come and gone after so many round trips.
-const SLOW_START: u32 = 20;
+/// Slow start and what it lost, which is not what this measures, have come and gone after so many round trips.
+const SLOW_START: u32 = 50;
 
 fn send(address: SocketAddr, warm_up: Duration, span: Duration, warmed_up: impl FnOnce()) -> io::Result<()> {
     let mut stream = TcpStream::connect(address)?;

@@ -83,6 +83,7 @@ struct Found {
     seconds: f64,
     changes: usize,
     path_valid: bool,
+    lateness: Option<String>,
 }
 
 impl Cell {
@@ -155,6 +156,7 @@ impl Cell {
             seconds,
             changes: changes.len(),
             path_valid: document.is_valid(),
+            lateness: document.lateness(),
         })
     }
 }
@@ -194,7 +196,7 @@ pub(super) fn run(shell: &Shell, arguments: &Arguments) -> Result<()> {
                     found.memory.map_or_else(|| "-".to_owned(), |memory| format!("{memory:.2}")),
                     found.changes,
                     found.seconds,
-                    if found.path_valid { "" } else { "  the machine could not keep the path" },
+                    if found.path_valid { String::new() } else { too_slow(found.lateness.as_deref()) },
                 );
                 if found.path_valid {
                     cells.push((cell, found));
@@ -216,6 +218,11 @@ pub(super) fn run(shell: &Shell, arguments: &Arguments) -> Result<()> {
         "no cell counts: {unusable} whose path the machine could not keep (a quieter machine may), {left_out} left out for want of time",
     );
     judge(&cells, left_out, unusable)
+}
+
+fn too_slow(lateness: Option<&str>) -> String {
+    let lateness = lateness.map_or_else(String::new, |lateness| format!(": {lateness}"));
+    format!("  the machine could not keep the path{lateness}")
 }
 
 fn judge(cells: &[(Cell, Found)], left_out: usize, unusable: usize) -> Result<()> {
