@@ -107,6 +107,6 @@ mod tests {
         assert!(!awake.threads.is_empty());
         path.reads.fetch_add(1, Relaxed);
         drop(awake);
-        assert_eq!(Arc::strong_count(&path), 1, "every thread has let go of the counter");
+        assert_eq!(Arc::strong_count(&path), 1, "every thread has let go of it");
     }
 }

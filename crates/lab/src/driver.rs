@@ -194,7 +194,7 @@ impl Pulse {
     }
 
     fn has_waited_at(&self, now: Instant) -> bool {
-        u128::from(now.as_nanos()) > u128::from(self.due.load(Relaxed)) + Self::SLACK.as_nanos()
+        Duration::from_nanos(now.as_nanos().saturating_sub(self.due.load(Relaxed))) > Self::SLACK
     }
 }
 
@@ -213,7 +213,7 @@ struct Rest {
     seen: Moment,
 }
 
-/// How late it is, and how long the thread has run.
+/// What the lab's clock shows, and how long the thread has run.
 #[derive(Clone, Copy, Debug, Default)]
 struct Moment {
     wall: Duration,
@@ -234,7 +234,7 @@ impl Rest {
     /// Running up to this needs no rest.
     const AT_ONCE: Duration = Duration::from_millis(20);
 
-    /// For a path with this round-trip time: packets leave up to a hundredth of it late, where 200 us are not shorter.
+    /// For a path with this round-trip time: a rest takes a hundredth of it, 50 to 200 us, and packets leave later by as much.
     fn new(rtt: Duration) -> Self {
         let span = (rtt / 100).clamp(QUANTUM, Duration::from_micros(200));
         Self { span, beyond: Duration::ZERO, seen: Moment::default() }
