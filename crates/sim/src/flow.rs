@@ -212,6 +212,7 @@ impl Flow {
     }
 
     /// Does what is due at a host.
+    #[inline(never)]
     pub(crate) fn on_timeout_of(&mut self, now: Instant, host: usize, wires: &mut Wires) {
         if self.ends[host].stack.next_timeout().is_some_and(|at| at <= now) {
             self.ends[host].stack.on_timeout(now);
@@ -334,7 +335,7 @@ impl Flow {
             self.work_device(now, host, wires);
             return false;
         }
-        let has_sent = self.depart(now, host, wires, most);
+        let has_sent = self.ends[host].stack.may_transmit() && self.depart(now, host, wires, most);
         if has_sent {
             wires.ask(host);
         }
@@ -342,7 +343,7 @@ impl Flow {
     }
 
     /// What the stack has to send goes on its way, so many packets at the most; whether anything did.
-    #[inline]
+    #[inline(never)]
     fn depart(&mut self, now: Instant, host: usize, wires: &mut Wires, most: u32) -> bool {
         let (number, mut sent) = (self.ends[host].number, 0);
         let is_observed = number == OBSERVED;
