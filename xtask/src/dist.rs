@@ -13,7 +13,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use xshell::{Shell, cmd};
 
-use crate::setup;
+use crate::{profile::Build, setup};
 
 /// Which packages.
 #[derive(Args)]
@@ -46,7 +46,8 @@ const TARGETS: [Target; 3] = [
 
 /// What is built into a packaged program. PostgreSQL's client for `mesh --store postgres://...` is not: 0.4 MB, which would make it too
 /// large, for one in a team, who has it by `cargo install`.
-const FEATURES: [&str; 3] = ["--no-default-features", "--features", "otlp"];
+const PACKAGES: [&str; 7] =
+    ["--package", "fullpipe", "--package", "fullpipe-sim", "--no-default-features", "--features", "fullpipe/otlp"];
 
 /// No program may be larger.
 const LARGEST: u64 = 15_000_000;
@@ -124,19 +125,9 @@ fn assets(shell: &Shell, folder: &Path) -> Result<()> {
 
 fn build(shell: &Shell, target: &Target) -> Result<PathBuf> {
     let Target { triple, is_windows, .. } = target;
-    let folder = format!("target/{triple}/dist");
-    if *is_windows {
-        cmd!(shell, "cargo build --quiet --locked --profile dist --package fullpipe {FEATURES...} --target {triple}")
-            .run()?;
-        return Ok(PathBuf::from(folder).join("fullpipe.exe"));
-    }
-    // `env` looks for it where set-up put it.
-    cmd!(
-        shell,
-        "env cargo-zigbuild zigbuild --quiet --locked --profile dist --package fullpipe {FEATURES...} --target {triple}"
-    )
-    .run()?;
-    Ok(PathBuf::from(folder).join("fullpipe"))
+    let (command, name) = if *is_windows { ("build", "fullpipe.exe") } else { ("zigbuild", "fullpipe") };
+    Build { command, triple, packages: &PACKAGES, program: ["--bin", "fullpipe"] }.run(shell)?;
+    Ok(PathBuf::from(format!("target/{triple}/dist")).join(name))
 }
 
 /// Debuggers find the symbols by the name that is left in the program.

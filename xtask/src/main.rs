@@ -9,6 +9,7 @@ mod interop;
 mod lab_run;
 mod outside;
 mod packetdrill;
+mod profile;
 mod setup;
 mod size;
 mod soak;
@@ -84,6 +85,10 @@ enum Task {
 }
 
 fn main() -> Result<()> {
+    // Before cargo's variables are taken away: as the compiler, this needs them.
+    if let Some(compiled) = profile::as_compiler() {
+        return compiled;
+    }
     // `cargo run` says which package this is; started anew, it and all that it starts don't know.
     if env::vars_os().any(|(name, _)| outside::says_which_package(&name)) {
         return Err(outside::outside(env::current_exe()?).args(env::args_os().skip(1)).exec().into());

@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use xshell::{Shell, cmd};
 
 /// A program that tests call, and the Debian packages that hold it.
@@ -186,6 +186,22 @@ pub(crate) fn components(shell: &Shell) -> Result<()> {
             .context("rustup component add")?;
     }
     Ok(())
+}
+
+/// This system, as the compiler calls it.
+pub(crate) fn host(shell: &Shell) -> Result<String> {
+    Ok(cmd!(shell, "rustc --print host-tuple").quiet().read()?)
+}
+
+/// What makes profiles for this compiler: another version's may not read what programs have counted.
+pub(crate) fn profdata(shell: &Shell) -> Result<PathBuf> {
+    if is_here(shell, "rustup") {
+        cmd!(shell, "rustup --quiet component add llvm-tools").quiet().ignore_stdout().run()?;
+    }
+    let libraries = cmd!(shell, "rustc --print target-libdir").quiet().read()?;
+    let program = Path::new(&libraries).with_file_name("bin/llvm-profdata");
+    ensure!(program.exists(), "{} is not here (rustup component add llvm-tools)", program.display());
+    Ok(program)
 }
 
 fn packages(shell: &Shell, what: &str, wanted: &[Peer]) {
