@@ -83,19 +83,18 @@ pub(crate) fn run(shell: &Shell, arguments: &Arguments) -> Result<()> {
             let netsim = "xtask/netsim";
             cmd!(shell, "cargo build --release --locked --quiet --manifest-path {netsim}/Cargo.toml").run()?;
             let peer = format!("{netsim}/target/release/fullpipe-netsim");
-            // As it ships: the engine's calls are inlined across crates, and what is hot is known.
-            let triple = setup::host(shell)?;
-            let program = ["--example", "bench_sim"];
-            Build { command: "build", triple: &triple, packages: &["--package", "fullpipe-sim"], program }
-                .run(shell)?;
-            let bench = format!("target/{triple}/dist/examples/bench_sim");
-            cmd!(shell, "{bench} --netsim {peer}").run()?
+            as_it_ships(shell, "fullpipe-sim", "bench_sim", &["--netsim", &peer])?
         }
-        Bench::Tcp => {
-            // As it ships, for the same reason.
-            cmd!(shell, "cargo run --profile dist --locked --quiet --package fullpipe-stack --example bench_tcp -- 1 3")
-                .run()?
-        }
+        Bench::Tcp => as_it_ships(shell, "fullpipe-stack", "bench_tcp", &["1", "3"])?,
     }
+    Ok(())
+}
+
+/// Runs an example compiled as it ships: the engine's calls are inlined across crates, and what is hot is known.
+fn as_it_ships(shell: &Shell, package: &str, example: &str, arguments: &[&str]) -> Result<()> {
+    let triple = &setup::host(shell)?;
+    let packages = &["--package", package, "--package", "fullpipe-sim"];
+    Build { command: "build", triple, packages, program: ["--example", example] }.run(shell)?;
+    cmd!(shell, "target/{triple}/dist/examples/{example} {arguments...}").run()?;
     Ok(())
 }

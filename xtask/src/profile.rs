@@ -1,4 +1,4 @@
-//! What ships is compiled with a profile of its simulations (profile-guided optimization; the rustc book has a chapter of that name).
+//! What ships is compiled with a profile of simulations (profile-guided optimization; the rustc book has a chapter of that name).
 //!
 //! `training`, an example of `fullpipe-sim`, is compiled with counters and run, and from what they counted the compiler knows which ways
 //! through the engine and the simulator are hot. Only these two crates are given it: others become larger by it and hardly faster. So
@@ -47,7 +47,8 @@ pub(crate) struct Build<'a> {
 impl Build<'_> {
     /// Builds with a profile; without one, and says so, where the training can't run.
     pub(crate) fn run(&self, shell: &Shell) -> Result<()> {
-        let folder = shell.current_dir().join("target/profiles").join(self.triple);
+        // One for each: other packages in a build may mean other features, and other symbols.
+        let folder = shell.current_dir().join(format!("target/profiles/{}-{}", self.program[1], self.triple));
         match self.train(shell, &folder) {
             Ok(()) => self.cargo(shell, self.program, Some((USE, &folder))),
             Err(error) => {
@@ -60,7 +61,7 @@ impl Build<'_> {
     /// Leaves a profile in the folder.
     fn train(&self, shell: &Shell, folder: &Path) -> Result<()> {
         let runs_here = self.triple.starts_with(env::consts::ARCH) && self.triple.contains(env::consts::OS);
-        ensure!(runs_here, "they don't run on this machine");
+        ensure!(runs_here, "its programs don't run on this machine");
         let merge = setup::profdata(shell)?;
         shell.create_dir(folder)?;
         for counted in raw(folder)? {
@@ -176,7 +177,8 @@ fn options(step: &str, folder: &Path, call: &Call) -> Result<Vec<OsString>> {
             vec![with("-Cprofile-generate=", folder), "-Clinker=cc".into()]
         }
         USE if is_profiled => {
-            let counted = fs::read_to_string(&metadata).with_context(|| format!("read {}", metadata.display()))?;
+            let counted = fs::read_to_string(&metadata)
+                .with_context(|| format!("read {} (without target/profiles it is written anew)", metadata.display()))?;
             ensure!(
                 counted == call.metadata,
                 "{}: counts of another build (other packages or features): no symbol is found among them",
