@@ -207,7 +207,7 @@ mod tests {
         let counted = options(COUNT, &folder, &called("fullpipe_tcp", "metadata=1")).unwrap();
         assert_eq!(counted, [OsString::from(format!("-Cprofile-generate={}", folder.display()))]);
         let used = options(USE, &folder, &called("fullpipe_tcp", "metadata=1")).unwrap();
-        assert_eq!(used, [OsString::from(format!("-Cprofile-use={}/{PROFILE}", folder.display()))]);
+        assert_eq!(used, [OsString::from(format!("-Cprofile-use={}/{PROFILE}", folder.display())), SMALL.into()]);
         let other = options(USE, &folder, &called("fullpipe_tcp", "metadata=2")).unwrap_err();
         assert!(other.to_string().contains("counts of another build"), "{other}");
         assert!(options(USE, &folder, &called("fullpipe_knobs", "metadata=1")).unwrap().is_empty());
