@@ -24,8 +24,10 @@ const CRATES: [&str; 2] = ["fullpipe_sim", "fullpipe_tcp"];
 const STEP: &str = "FULLPIPE_PROFILE_STEP";
 const COUNT: &str = "count";
 const USE: &str = "use";
-/// Where counts and profile lie.
+/// Where counts and profile lie, a folder for each program and system.
 const FOLDER: &str = "FULLPIPE_PROFILE_FOLDER";
+/// Where there it is built with counters: cargo does not know which step it is, and would take one's for the other's.
+const COUNTING: &str = "counting";
 /// What `llvm-profdata` makes of the counts.
 const PROFILE: &str = "simulations.profdata";
 
@@ -68,8 +70,8 @@ impl Build<'_> {
             fs::remove_file(counted)?;
         }
         self.cargo(shell, ["--example", "training"], Some((COUNT, folder)))?;
-        let training = counting(shell).join(self.triple).join("dist/examples/training");
-        cmd!(shell, "{training}").quiet().ignore_stdout().run()?;
+        let training = folder.join(COUNTING).join(self.triple).join("dist/examples/training");
+        cmd!(shell, "{training}").env("LLVM_PROFILE_FILE", folder.join("%m.profraw")).quiet().ignore_stdout().run()?;
         let (counted, new) = (raw(folder)?, folder.join("new"));
         cmd!(shell, "{merge} merge --output {new} {counted...}").quiet().run()?;
         // Cargo goes by the time of the file: one that says the same is left as it is.
@@ -89,18 +91,13 @@ impl Build<'_> {
             environment.push(shell.push_env(FOLDER, folder));
             environment.push(shell.push_env("RUSTC_WORKSPACE_WRAPPER", env::current_exe()?));
             if step == COUNT {
-                elsewhere.extend(["--target-dir".into(), counting(shell).into_os_string()]);
+                elsewhere.extend(["--target-dir".into(), folder.join(COUNTING).into_os_string()]);
             }
         }
         let options = ["--quiet", "--locked", "--profile", "dist", "--target", triple];
         cmd!(shell, "cargo {command} {options...} {packages...} {program...} {elsewhere...}").run()?;
         Ok(())
     }
-}
-
-/// Cargo does not know which step it is: each has a folder for what it builds.
-fn counting(shell: &Shell) -> PathBuf {
-    shell.current_dir().join("target/profiles/counting")
 }
 
 /// What programs with counters have left.
@@ -177,8 +174,9 @@ fn options(step: &str, folder: &Path, call: &Call) -> Result<Vec<OsString>> {
             vec![with("-Cprofile-generate=", folder), "-Clinker=cc".into()]
         }
         USE if is_profiled => {
-            let counted = fs::read_to_string(&metadata)
-                .with_context(|| format!("read {} (without target/profiles it is written anew)", metadata.display()))?;
+            let counted = fs::read_to_string(&metadata).with_context(|| {
+                format!("read {} (remove its folder, and all of it is made anew)", metadata.display())
+            })?;
             ensure!(
                 counted == call.metadata,
                 "{}: counts of another build (other packages or features): no symbol is found among them",
