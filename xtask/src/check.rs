@@ -75,7 +75,7 @@ fn compile(shell: &Shell) -> Result<()> {
 
 fn whole(shell: &Shell) -> Result<()> {
     let began = Instant::now();
-    setup::components(shell)?;
+    setup::components(shell, &["clippy", "rustfmt"])?;
     // Set-up waits for servers, the compiler for the processor: a new machine does both at once.
     setup::find_tools(shell);
     let (root, path) = (shell.current_dir(), shell.var_os("PATH").unwrap_or_default());

@@ -51,13 +51,11 @@ impl Build<'_> {
     pub(crate) fn run(&self, shell: &Shell) -> Result<()> {
         // One for each: other packages in a build may mean other features, and other symbols.
         let folder = shell.current_dir().join(format!("target/profiles/{}-{}", self.program[1], self.triple));
-        match self.train(shell, &folder) {
-            Ok(()) => self.cargo(shell, self.program, Some((USE, &folder))),
-            Err(error) => {
-                println!("{}: built without a profile, its simulations take longer: {error:#}", self.triple);
-                self.cargo(shell, self.program, None)
-            }
+        let trained = self.train(shell, &folder);
+        if let Err(error) = &trained {
+            println!("{}: built without a profile, its simulations take longer: {error:#}", self.triple);
         }
+        self.cargo(shell, self.program, trained.is_ok().then_some((USE, &folder)))
     }
 
     /// Leaves a profile in the folder.

@@ -176,10 +176,10 @@ pub(crate) fn package_testing(shell: &Shell) {
     packages(shell, "package testing", PACKAGE_TESTING);
 }
 
-/// Adds the rustup components that the checks need; with another toolchain manager they must be there already.
-pub(crate) fn components(shell: &Shell) -> Result<()> {
+/// Adds components of the toolchain; with another toolchain manager than rustup they must be there already.
+pub(crate) fn components(shell: &Shell, names: &[&str]) -> Result<()> {
     if is_here(shell, "rustup") {
-        cmd!(shell, "rustup --quiet component add clippy rustfmt")
+        cmd!(shell, "rustup --quiet component add {names...}")
             .quiet()
             .ignore_stdout()
             .run()
@@ -195,9 +195,7 @@ pub(crate) fn host(shell: &Shell) -> Result<String> {
 
 /// What makes profiles for this compiler: another version's may not read what programs have counted.
 pub(crate) fn profdata(shell: &Shell) -> Result<PathBuf> {
-    if is_here(shell, "rustup") {
-        cmd!(shell, "rustup --quiet component add llvm-tools").quiet().ignore_stdout().run()?;
-    }
+    components(shell, &["llvm-tools"])?;
     let libraries = cmd!(shell, "rustc --print target-libdir").quiet().read()?;
     let program = Path::new(&libraries).with_file_name("bin/llvm-profdata");
     ensure!(program.exists(), "{} is not here (rustup component add llvm-tools)", program.display());

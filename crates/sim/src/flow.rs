@@ -212,6 +212,7 @@ impl Flow {
     }
 
     /// Does what is due at a host.
+    // Not in line: copies in all callers push what is hot out of the instruction cache.
     #[inline(never)]
     pub(crate) fn on_timeout_of(&mut self, now: Instant, host: usize, wires: &mut Wires) {
         if self.ends[host].stack.next_timeout().is_some_and(|at| at <= now) {
@@ -343,6 +344,7 @@ impl Flow {
     }
 
     /// What the stack has to send goes on its way, so many packets at the most; whether anything did.
+    // Not in line, for the same reason as `on_timeout_of`.
     #[inline(never)]
     fn depart(&mut self, now: Instant, host: usize, wires: &mut Wires, most: u32) -> bool {
         let (number, mut sent) = (self.ends[host].number, 0);
