@@ -21,7 +21,7 @@ use fullpipe_units::Instant;
 use rustix::{
     event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll},
     io::Errno,
-    thread::sched_getcpu,
+    thread::{CpuSet, sched_getcpu, sched_setaffinity},
     time::{ClockId, clock_gettime},
 };
 
@@ -86,7 +86,13 @@ struct Control {
 }
 
 impl Driver {
-    pub(crate) fn start(specs: [LaneSpec; 2], realtime: bool, keep_awake: bool) -> io::Result<Self> {
+    /// Starts it; on `processor`, where there is one and the thread is real-time: a normal one would have to share it.
+    pub(crate) fn start(
+        specs: [LaneSpec; 2],
+        realtime: bool,
+        keep_awake: bool,
+        processor: Option<usize>,
+    ) -> io::Result<Self> {
         let pulse = Arc::new(Pulse::start());
         let awake = keep_awake.then(|| Awake::start(&pulse)).transpose()?;
         let control = Arc::new(Control {
@@ -100,6 +106,12 @@ impl Driver {
         let ours = Arc::clone(&control);
         let thread = thread::Builder::new().name(PATH_THREAD.into()).spawn(move || {
             let priority = if realtime { raise_priority() } else { Priority::Normal };
+            if let Some(processor) = processor.filter(|_| priority == Priority::RealTime) {
+                let mut own = CpuSet::new();
+                own.set(processor);
+                // Elsewhere it is no worse than without.
+                sched_setaffinity(None, &own).ok();
+            }
             // Without it, sleeps end up to 50 us late. Where it fails, the release error shows it.
             rustix::thread::set_current_timer_slack(NonZeroU64::new(1)).ok();
             send.send(priority).ok();

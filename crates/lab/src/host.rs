@@ -23,10 +23,12 @@ use fullpipe_host::{
 };
 use fullpipe_knobs::Address;
 use fullpipe_path::{DEVICE, IpVersions, PathSpec, Side};
+use tracing::debug;
 
 use crate::{
     LabError,
     netns::Namespace,
+    steer::{Split, Steering},
     sys,
     tun::{Offload, Tun},
 };
@@ -40,6 +42,8 @@ const QUEUE_PACKETS: u32 = 10_000;
 pub struct LabHost {
     name: Side,
     namespace: Namespace,
+    // Ends before its device.
+    steering: Option<Steering>,
     tun: Tun,
     offload: Offload,
     ip: IpVersions,
@@ -148,6 +152,11 @@ impl LabHost {
         })
     }
 
+    /// Whether what it receives is left to other processors than the path's.
+    pub(crate) fn is_steered(&self) -> bool {
+        self.steering.is_some()
+    }
+
     pub(crate) fn tun(&self) -> &Tun {
         &self.tun
     }
@@ -173,16 +182,22 @@ impl LabHost {
     }
 
     /// Makes a host with its end of the path, ready for use but for what reads the device.
-    pub(crate) fn create(name: Side, path: &PathSpec, offload: bool) -> Result<Self, LabError> {
+    pub(crate) fn create(name: Side, path: &PathSpec, offload: bool, split: Option<&Split>) -> Result<Self, LabError> {
         let namespace = Namespace::create().map_err(|source| host_error(name, "make a network namespace", source))?;
         namespace
             .clone()
-            .run(|| Self::configure(name, namespace, path, offload))
+            .run(|| Self::configure(name, namespace, path, offload, split))
             .map_err(|source| host_error(name, "enter its network namespace", source))?
     }
 
     /// On a thread inside the namespace.
-    fn configure(name: Side, namespace: Namespace, path: &PathSpec, offload: bool) -> Result<Self, LabError> {
+    fn configure(
+        name: Side,
+        namespace: Namespace,
+        path: &PathSpec,
+        offload: bool,
+        split: Option<&Split>,
+    ) -> Result<Self, LabError> {
         let failed = |operation: &'static str| move |source: io::Error| host_error(name, operation, source);
         let kernel_has_ipv6 = fs::exists("/proc/sys/net/ipv6").unwrap_or(false);
         if path.ip.has_v6() && !kernel_has_ipv6 {
@@ -196,7 +211,10 @@ impl LabHost {
         let offload = if offload { tun.enable_offload() } else { Offload::Off };
         connect(name, path).map_err(|source| LabError::Net { host: name, source })?;
         let counters = File::open("/proc/thread-self/net/dev").map_err(failed("open /proc/net/dev"))?;
-        Ok(Self { name, namespace, tun, offload, ip: path.ip, counters, first: AtomicBool::new(false) })
+        let steering = split.map(|split| Steering::start(DEVICE, split)).transpose();
+        let steering = steering.inspect_err(|error| debug!(%error, "received packets are not steered")).ok().flatten();
+        let first = AtomicBool::new(false);
+        Ok(Self { name, namespace, steering, tun, offload, ip: path.ip, counters, first })
     }
 }
 

@@ -14,6 +14,7 @@ use crate::{
     driver::{Driver, Priority},
     lane::{LaneShared, LaneSpec},
     stats::{Counts, LATE_US},
+    steer::Split,
     tun::Tun,
 };
 
@@ -26,11 +27,13 @@ pub struct LabOptions {
     pub realtime: bool,
     /// Keep the processors from sleeping while packets are under way. Costs power, and no other thread any time.
     pub keep_awake: bool,
+    /// Leave what the path hands over to other processors than that of its thread, which keeps to one then where it is real-time.
+    pub steer: bool,
 }
 
 impl Default for LabOptions {
     fn default() -> Self {
-        Self { offload: true, realtime: true, keep_awake: true }
+        Self { offload: true, realtime: true, keep_awake: true, steer: true }
     }
 }
 
@@ -102,7 +105,9 @@ impl Lab {
             return Err(LabError::NeedsNamespaceRights);
         }
         crate::tun::check_access()?;
-        let [a, b] = Side::ALL.map(|side| LabHost::create(side, path, options.offload));
+        let split = if options.steer { Split::next() } else { Ok(None) };
+        let split = split.map_err(|source| LabError::system("ask which processors there are", source))?;
+        let [a, b] = Side::ALL.map(|side| LabHost::create(side, path, options.offload, split.as_ref()));
         let hosts = [a?, b?];
         let lanes = [0, 1].map(|_| Arc::new(LaneShared::new()));
         let end = |side: Side| match &bare {
@@ -120,7 +125,8 @@ impl Lab {
             to: end(direction.receiver()).clone(),
             shared: Arc::clone(&lanes[index(direction.sender())]),
         };
-        let driver = Driver::start(Direction::ALL.map(lane), options.realtime, options.keep_awake)
+        let processor = split.map(|split| split.path).filter(|_| hosts.iter().all(LabHost::is_steered));
+        let driver = Driver::start(Direction::ALL.map(lane), options.realtime, options.keep_awake, processor)
             .map_err(|source| LabError::system("start the path's thread", source))?;
         let since = Mutex::new(Baseline { errors: Counts::zero(), losses: Losses::default() });
         Ok(Self { driver, hosts, lanes, bare: None, rtt: path.rtt(), since })

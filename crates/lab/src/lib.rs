@@ -31,6 +31,7 @@ mod lane;
 mod netns;
 mod rights;
 mod stats;
+mod steer;
 mod sys;
 mod too_big;
 mod tun;

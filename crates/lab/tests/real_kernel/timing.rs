@@ -1,12 +1,14 @@
 //! Delay, rate and loss are those of the path.
 
 use std::{
+    fs,
     io::{Read, Write},
     net::{Shutdown, TcpStream},
+    thread,
     time::{Duration, Instant},
 };
 
-use fullpipe_lab::{Lab, Priority, Side};
+use fullpipe_lab::{DEVICE, Lab, LabOptions, Priority, Side};
 use fullpipe_path::{Direction, HopSpec, IpVersions, LossSpec, Scenario};
 use fullpipe_units::{Bytes, Micros, Rate};
 
@@ -113,7 +115,7 @@ fn loss_is_counted_and_lies_in_its_binomial_interval() {
 
 /// The scheduling policy of the calling thread, as `proc_pid_stat(5)` has it in field 41: 0 for a normal one, 2 for SCHED_RR.
 fn policy() -> String {
-    let text = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
+    let text = fs::read_to_string("/proc/thread-self/stat").unwrap();
     let (_, after_name) = text.rsplit_once(") ").unwrap();
     after_name.split(' ').nth(38).unwrap().to_owned()
 }
@@ -128,10 +130,46 @@ fn the_ends_of_a_scenario_do_not_wait_behind_other_programs() {
     }
     let host = lab.host(Side::B);
     assert_eq!(host.run(policy).unwrap(), "2");
-    assert_eq!(host.run(|| std::thread::spawn(policy).join().unwrap()).unwrap(), "2");
+    assert_eq!(host.run(|| thread::spawn(policy).join().unwrap()).unwrap(), "2");
     assert_eq!(host.spawn("server", policy).unwrap().join().unwrap(), "2");
     // A user's own programs do not come before the others of the machine.
     let output = host.command("cut").args(["-d", " ", "-f", "41", "/proc/self/stat"]).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "0");
     assert_eq!(policy(), "0", "and this thread is as it was");
+}
+
+#[test]
+fn what_the_path_hands_over_is_left_to_other_processors() {
+    let Some(_turn) = turn("what_the_path_hands_over_is_left_to_other_processors") else { return };
+    let path = path(HopSpec::default(), IpVersions::V4);
+    // As an end of the path sees it, 0 for none; with 32 processors and fewer it is one number.
+    let steered = |lab: &Lab, side: Side| {
+        let file = format!("/sys/class/net/{DEVICE}/queues/rx-0/rps_cpus");
+        let mask = lab.host(side).command("cat").arg(file).output().unwrap();
+        let mask = String::from_utf8(mask.stdout).unwrap();
+        u32::from_str_radix(mask.trim().rsplit(',').next()?, 16).ok()
+    };
+    let lab = Lab::join(&path, 1, LabOptions { steer: false, ..LabOptions::default() }).unwrap();
+    if thread::available_parallelism().unwrap().get() == 1 || steered(&lab, Side::A).is_none() {
+        println!(
+            "skipped what_the_path_hands_over_is_left_to_other_processors: one processor, or no RPS in this kernel"
+        );
+        return;
+    }
+    assert_eq!(Side::ALL.map(|side| steered(&lab, side)), [Some(0); 2]);
+    drop(lab);
+    let lab = Lab::join(&path, 1, LabOptions::default()).unwrap();
+    let tasks = fs::read_dir("/proc/self/task").unwrap().map(|task| task.unwrap().path());
+    let of_path = |file: &str| fs::read_to_string(file).is_ok_and(|name| name.trim() == "lab-path");
+    let task = tasks.into_iter().find(|task| of_path(task.join("comm").to_str().unwrap())).unwrap();
+    let status = fs::read_to_string(task.join("status")).unwrap();
+    let own: Option<u32> = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")?.trim().parse().ok());
+    for side in Side::ALL {
+        let mask = steered(&lab, side).unwrap();
+        assert_ne!(mask, 0);
+        match lab.priority() {
+            Priority::RealTime => assert!(mask.checked_shr(own.unwrap()).unwrap_or(0) & 1 == 0, "{own:?}, {mask:x}"),
+            _ => assert_eq!(own, None, "a normal thread may run anywhere"),
+        }
+    }
 }
