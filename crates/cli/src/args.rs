@@ -564,20 +564,35 @@ pub(crate) struct LabRunArgs {
     pub(crate) page: PageArgs,
 }
 
-/// Run a shell, or any command, on one host of a scenario's path
+/// Run a shell, or any command, on one host of an emulated path
 ///
-/// The path exists while the command runs. Host a is 10.80.0.1, host b is 10.80.0.2. A second `lab shell` makes another
-/// path: to use both ends of one path, start the other end's program with --other. The exit code is the command's.
+/// The path is a scenario's, or has the given rate and round-trip time, and exists while the command runs. Host a is
+/// 10.80.0.1, host b is 10.80.0.2. A second `lab shell` makes another path: to use both ends of one path, start the other
+/// end's program with --other. The exit code is the command's. Then it says what the path dropped, and whether the path
+/// could keep its rate and delay.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   fullpipe lab shell wan-80ms --host a
+  fullpipe lab shell --rate 100M --rtt 80ms --loss 0.01% --host a --other 'iperf3 -s -1' -- iperf3 -c 10.80.0.2
   fullpipe lab shell wan-80ms --host a -- ping -c 3 10.80.0.2
   fullpipe lab shell wan-80ms --host a --other 'iperf3 -s -1' -- iperf3 -c 10.80.0.2")]
 pub(crate) struct LabShellArgs {
     /// Name of a scenario (`fullpipe lab list`) or a file
-    #[arg(value_name = "SCENARIO", value_hint = ValueHint::FilePath)]
-    pub(crate) scenario: String,
+    #[arg(value_name = "SCENARIO", value_hint = ValueHint::FilePath, required_unless_present = "rate", conflicts_with = "rate")]
+    pub(crate) scenario: Option<String>,
+    /// Rate of the path's link, instead of a scenario
+    #[arg(long, value_name = "RATE", requires = "rtt")]
+    pub(crate) rate: Option<Rate>,
+    /// Round-trip time of the idle path
+    #[arg(long, value_name = "TIME", requires = "rate")]
+    pub(crate) rtt: Option<Micros>,
+    /// Random loss from a to b: 0.01%, 0.0001
+    #[arg(long, value_name = "PART", default_value = "0", requires = "rate")]
+    pub(crate) loss: String,
+    /// Queue from a to b in front of the link: 1bdp, 100p, 64k, 20ms
+    #[arg(long, value_name = "SIZE", default_value = "1bdp", requires = "rate")]
+    pub(crate) queue: String,
     /// Which end
     #[arg(long, value_name = "a|b")]
     pub(crate) host: LabHost,

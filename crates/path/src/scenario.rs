@@ -241,6 +241,23 @@ impl Scenario {
         Self::parse(&text, name)
     }
 
+    /// One that is nothing but a path: nothing is set on its hosts, and nothing is expected.
+    pub fn of_path(name: &str, path: PathSpec) -> Self {
+        Self {
+            name: name.to_owned(),
+            summary: String::new(),
+            published: None,
+            source: None,
+            seed: 1,
+            path,
+            a: HostSpec::default(),
+            b: HostSpec::default(),
+            test: TestSpec { seconds: 10, omit: 2, streams: 1, congestion: "cubic".to_owned() },
+            expect: BTreeMap::new(),
+            device: None,
+        }
+    }
+
     /// The names of all scenarios that come with the program.
     pub fn names() -> Vec<String> {
         library::names()

@@ -115,8 +115,7 @@ pub fn with(spec: &Spec, settings: &[(String, String)]) -> Result<Spec, SimError
     Ok(spec)
 }
 
-/// A connection over one link, as a person describes it: rate, round-trip time, loss such as `0.01%`, and a queue such as
-/// `1bdp`.
+/// A connection over one link, see [`link`].
 ///
 /// # Errors
 /// A value is out of bounds, or can't be read.
@@ -127,10 +126,16 @@ pub fn one_link(
     queue_size: &str,
     [from, to]: [HostSpec; 2],
 ) -> Result<Spec, SimError> {
-    let mut spec = Spec::new(path(rate, rtt, fraction("--loss", loss)?, queue(queue_size)?)?, from, to);
-    // The same bounds as by --set.
-    set(&mut spec, "path.rtt", &format!("{}us", rtt.get()))?;
-    Ok(spec)
+    Ok(Spec::new(link(rate, rtt, loss, queue_size)?, from, to))
+}
+
+/// A path of one link, as a person describes it: rate, round-trip time, loss such as `0.01%`, and a queue such as `1bdp`.
+///
+/// # Errors
+/// A value is out of bounds, or can't be read.
+pub fn link(rate: Rate, rtt: Micros, loss: &str, queue_size: &str) -> Result<PathSpec, SimError> {
+    within_bounds("path.rtt", &rtt.to_string(), rtt)?;
+    path(rate, rtt, fraction("--loss", loss)?, queue(queue_size)?)
 }
 
 /// The knob of that name.
@@ -272,9 +277,7 @@ fn set_path(path: &mut PathSpec, knob: &Knob, name: &str, value: &str) -> Result
         }
         "rtt" => {
             let rtt = time(knob, value)?;
-            if rtt.get() > 10_000_000 {
-                return Err(SimError::value(knob.key, value, "a round trip is 10 s at most"));
-            }
+            within_bounds(knob.key, value, rtt)?;
             for hop in &mut path.hops {
                 (hop.ab.delay, hop.ba.delay) = (Micros::ZERO, Micros::ZERO);
             }
@@ -353,6 +356,11 @@ fn rate(knob: &Knob, value: &str) -> Result<Rate, SimError> {
 
 fn time(knob: &Knob, value: &str) -> Result<Micros, SimError> {
     parsed(knob, value)
+}
+
+fn within_bounds(key: &str, value: &str, rtt: Micros) -> Result<(), SimError> {
+    let is_within = rtt <= Micros::from_secs(10);
+    if is_within { Ok(()) } else { Err(SimError::value(key, value, "a round trip is 10 s at most")) }
 }
 
 fn mtu(knob: &Knob, value: &str) -> Result<u16, SimError> {

@@ -7,7 +7,8 @@ use std::{
 };
 
 use fullpipe_lab::{Lab, LabHost};
-use fullpipe_path::Side;
+use fullpipe_path::{Direction, HopStats, Scenario, Side};
+use fullpipe_sim::knob;
 
 use crate::{
     args::{LabHost as HostArg, LabShellArgs},
@@ -18,7 +19,10 @@ use crate::{
 
 /// Runs the command; gives its exit code.
 pub(crate) fn run(args: &LabShellArgs, output: Output) -> Result<u8, Failure> {
-    let scenario = super::scenario(&args.scenario)?;
+    let scenario = match &args.scenario {
+        Some(named) => super::scenario(named)?,
+        None => of_flags(args)?,
+    };
     super::enter()?;
     interrupt::leave_to_command()?;
     let lab = Lab::start(&scenario)?;
@@ -33,12 +37,42 @@ pub(crate) fn run(args: &LabShellArgs, output: Output) -> Result<u8, Failure> {
     let ended = spawn(lab.host(side), &command).and_then(|mut child| {
         child.wait().map_err(|error| Failure::system(&format!("waiting for {}", command[0].display()), &error))
     });
+    if ended.is_ok() {
+        tell(&lab, output);
+    }
     if let Some(other) = &mut other {
         // It may have ended by itself; whatever it did, it has no path any more.
         drop(other.kill());
         drop(other.wait());
     }
     Ok(code(ended?))
+}
+
+/// The path of one link that the flags describe.
+fn of_flags(args: &LabShellArgs) -> Result<Scenario, Failure> {
+    // Both are there where no scenario is.
+    let (rate, rtt) = (args.rate.unwrap_or_default(), args.rtt.unwrap_or_default());
+    Ok(Scenario::of_path(&format!("{rate} over {rtt}"), knob::link(rate, rtt, &args.loss, &args.queue)?))
+}
+
+/// Says what the path did, and whether what was seen over it is the path's doing.
+fn tell(lab: &Lab, output: Output) {
+    for direction in Direction::ALL {
+        let hops = lab.path_stats(direction);
+        let arrived = hops.last().map_or(0, |hop| hop.delivered);
+        let dropped: u64 = hops.iter().map(HopStats::dropped).sum();
+        if arrived + dropped > 0 {
+            output.remark(&format!("{direction}: {arrived} packets arrived, {dropped} dropped\n"));
+        }
+    }
+    match (lab.path_error(), lab.valid()) {
+        (_, Err(error)) => output.warning(&format!("warning: {error}\n")),
+        (error, Ok(())) if error.released > 0 => output.remark(&format!(
+            "emulated path: release error p50 {} us, p99 {} us, max {} us\n",
+            error.p50_us, error.p99_us, error.max_us
+        )),
+        _ => {}
+    }
 }
 
 /// The exit code as a shell would tell it: 128 and the signal's number for a command that a signal ended.
