@@ -1,6 +1,5 @@
 //! `fullpipe lab shell`: other programs on both ends of an emulated path, and what it says of the path afterwards.
 #![cfg(target_os = "linux")]
-#![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
 
 use std::{
     io::{BufRead, BufReader, Read},

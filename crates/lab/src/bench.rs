@@ -105,9 +105,10 @@ fn sample(lab: &Lab, case: &Case, span: Duration) -> Result<Sample, LabError> {
     let listener = Arc::new(listener.map_err(|error| LabError::system("listen", error))?);
     let (mut receivers, mut senders) = (Vec::new(), Vec::new());
     let warm_up = WARM_UP.max(Duration::from(case.rtt) * SLOW_START);
+    let from = Instant::now() + warm_up;
     for at in 0..case.flows {
         let listener = listener.clone();
-        receivers.push(lab.host(Side::B).spawn("receiver", move || receive(&listener, warm_up))?);
+        receivers.push(lab.host(Side::B).spawn("receiver", move || receive(&listener, from, span))?);
         if at > 0 {
             senders.push(lab.host(Side::A).spawn("sender", move || send(address, warm_up, span, || {}))?);
         }
@@ -126,11 +127,11 @@ fn sample(lab: &Lab, case: &Case, span: Duration) -> Result<Sample, LabError> {
     for sender in senders {
         joined(sender).map_err(|error| LabError::system("send", error))?;
     }
-    let mut goodput = Rate::ZERO;
+    let mut bytes = 0;
     for receiver in receivers {
-        let rate = joined(receiver).map_err(|error| LabError::system("receive", error))?;
-        goodput = Rate::from_bps(goodput.bps() + rate.bps());
+        bytes += joined(receiver).map_err(|error| LabError::system("receive", error))?;
     }
+    let goodput = Rate::from_bytes(Bytes::new(bytes), span.into()).unwrap_or_default();
     Ok(Sample { goodput, error, processor, valid })
 }
 
@@ -182,23 +183,17 @@ fn send(address: SocketAddr, warm_up: Duration, span: Duration, warmed_up: impl 
     stream.shutdown(Shutdown::Write)
 }
 
-/// Reads to the end; the rate is that after the warm-up.
-fn receive(listener: &TcpListener, warm_up: Duration) -> io::Result<Rate> {
+/// Reads to the end; how many bytes came within `span` from `from` on, which are the same for all connections.
+fn receive(listener: &TcpListener, from: Instant, span: Duration) -> io::Result<u64> {
     let (mut stream, _) = listener.accept()?;
     let mut block = vec![0; BLOCK];
-    let accepted = Instant::now();
-    let (mut bytes, mut start) = (0_u64, None);
+    let mut bytes = 0;
     loop {
-        let read = stream.read(&mut block)?;
-        let Some(start) = start else {
-            start = (accepted.elapsed() >= warm_up).then(Instant::now);
-            continue;
-        };
-        if read == 0 {
-            let span: Duration = Instant::elapsed(&start);
-            return Ok(Rate::from_bytes(Bytes::new(bytes), span.into()).unwrap_or_default());
+        match stream.read(&mut block)? {
+            0 => return Ok(bytes),
+            read if (from..from + span).contains(&Instant::now()) => bytes += read as u64,
+            _ => {}
         }
-        bytes += read as u64;
     }
 }
 
