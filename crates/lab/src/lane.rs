@@ -28,6 +28,8 @@ use crate::{
 const MEMORY_MAX: usize = 1 << 30;
 /// Frames read in one go before what is due is released: reading 4 x 64 KB takes some 50 us.
 const READ_BUDGET: u32 = 4;
+/// Counters that somebody was reading are published after so long, if not before.
+const PUBLISHES_AGAIN: Duration = Duration::from_millis(1);
 
 /// What one direction is made of.
 #[derive(Clone, Debug)]
@@ -88,12 +90,22 @@ pub(crate) struct Lane {
     planned: Vec<Instant>,
     /// Answers of routers on their way back.
     answers: Vec<(Instant, Vec<u8>)>,
+    /// When the counters are published that somebody was reading.
+    publishes_at: Option<Instant>,
 }
 
 impl Lane {
     pub(crate) fn new(spec: LaneSpec) -> Self {
         let path = OneWay::new(&spec.hops, spec.rtt, spec.mtu, spec.seed);
-        Self { spec, reader: Reader::new(), path, run: None, planned: Vec::new(), answers: Vec::new() }
+        Self {
+            spec,
+            reader: Reader::new(),
+            path,
+            run: None,
+            planned: Vec::new(),
+            answers: Vec::new(),
+            publishes_at: None,
+        }
     }
 
     /// The device that it reads from.
@@ -143,7 +155,7 @@ impl Lane {
         }
         self.flush(clock);
         self.answer(now);
-        self.publish();
+        self.publish(now);
         any
     }
 
@@ -194,19 +206,23 @@ impl Lane {
         });
     }
 
-    fn publish(&self) {
-        // A loss counts without anything leaving. Whoever reads holds the lock for a copy only; what is skipped now comes
-        // with the next round.
-        if let Ok(mut hops) = self.spec.shared.hops.try_lock() {
-            hops.clear();
-            hops.extend(self.path.stats());
-        }
+    fn publish(&mut self, now: Instant) {
+        // A loss counts without anything leaving. Whoever reads holds the lock for a copy only, but may have lost its processor to
+        // this thread meanwhile: it is not waited for, and nothing else may happen here for long.
+        self.publishes_at = match self.spec.shared.hops.try_lock() {
+            Ok(mut hops) => {
+                hops.clear();
+                hops.extend(self.path.stats());
+                None
+            }
+            Err(_) => Some(now + PUBLISHES_AGAIN),
+        };
     }
 
     /// When `release` may have something next.
     pub(crate) fn next_timeout(&self) -> Option<Instant> {
         let answer = self.answers.iter().map(|(at, _)| *at).min();
-        [self.path.next_timeout(), answer].into_iter().flatten().min()
+        [self.path.next_timeout(), answer, self.publishes_at].into_iter().flatten().min()
     }
 }
 

@@ -47,7 +47,7 @@ impl World {
     pub(crate) fn new() -> Result<Self> {
         let hops = vec![PathHop { name: None, ab: HopSpec::default(), ba: HopSpec::default() }];
         let path = PathSpec { mtu: MTU.into(), ip: IpVersions::V4, hops };
-        let options = LabOptions { offload: true, realtime: false, keep_awake: false };
+        let options = LabOptions { realtime: false, keep_awake: false, ..LabOptions::default() };
         Ok(Self { lab: Lab::join(&path, 1, options)? })
     }
 

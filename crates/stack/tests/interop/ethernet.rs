@@ -30,7 +30,7 @@ fn stations_on_ethernet_find_each_other() {
     // The path of this lab stays unused: it lends its hosts' namespaces.
     let hops = vec![PathHop { name: None, ab: HopSpec::default(), ba: HopSpec::default() }];
     let path = PathSpec { mtu: 1500, ip: IpVersions::Both, hops };
-    let lab = Lab::join(&path, 1, LabOptions { offload: true, realtime: false, keep_awake: false }).unwrap();
+    let lab = Lab::join(&path, 1, LabOptions { realtime: false, keep_awake: false, ..LabOptions::default() }).unwrap();
     let host = lab.host(Side::B);
     let engine = host.run(station).unwrap();
     for (kernel, own, _) in PAIRS {

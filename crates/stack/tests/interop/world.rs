@@ -48,7 +48,7 @@ impl World {
         // RFC 8200, section 5: IPv6 needs 1280 bytes.
         let ip = if between.mtu >= 1280 { IpVersions::Both } else { IpVersions::V4 };
         let path = PathSpec { mtu: between.mtu.into(), ip, hops };
-        let options = LabOptions { offload: between.offload, realtime: true, keep_awake: false };
+        let options = LabOptions { offload: between.offload, keep_awake: false, ..LabOptions::default() };
         let (lab, tun) = Lab::join_bare(&path, between.seed, options, Side::A).unwrap();
         let own = [IpAddr::from(Side::A.ipv4()), IpAddr::from(Side::A.ipv6())];
         let mut chosen = Settings::new(&own);
