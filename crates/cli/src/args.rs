@@ -574,7 +574,7 @@ pub(crate) struct LabRunArgs {
 #[command(after_help = "\
 Examples:
   fullpipe lab shell wan-80ms --host a
-  fullpipe lab shell --rate 100M --rtt 80ms --loss 0.01% --host a --other 'iperf3 -s -1' -- iperf3 -c 10.80.0.2
+  fullpipe lab shell --rate 100M --rtt 80ms --host a --other 'iperf3 -s -1' -- iperf3 -c 10.80.0.2
   fullpipe lab shell wan-80ms --host a -- ping -c 3 10.80.0.2
   fullpipe lab shell wan-80ms --host a --other 'iperf3 -s -1' -- iperf3 -c 10.80.0.2")]
 pub(crate) struct LabShellArgs {

@@ -36,11 +36,14 @@ impl Split {
 
     fn nth(turn: usize, allowed: &CpuSet) -> Option<Self> {
         let count = allowed.count() as usize;
-        let nth = (count - 1).checked_sub(turn % count)?;
-        let path = (0..CpuSet::MAX_CPU).filter(|&processor| allowed.is_set(processor)).nth(nth)?;
+        if count < 2 {
+            return None;
+        }
+        let mut from_the_last = (0..CpuSet::MAX_CPU).rev().filter(|&processor| allowed.is_set(processor));
+        let path = from_the_last.nth(turn % count)?;
         let mut others = *allowed;
         others.unset(path);
-        (count > 1).then_some(Self { path, others })
+        Some(Self { path, others })
     }
 
     /// As `rps_cpus` takes it: hexadecimal numbers of 32 bits, the highest first.

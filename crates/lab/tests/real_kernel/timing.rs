@@ -145,9 +145,9 @@ fn the_ends_of_a_scenario_do_not_wait_behind_other_programs() {
 }
 
 #[test]
-fn what_the_path_hands_over_is_left_to_other_processors() {
-    let Some(_turn) = turn("what_the_path_hands_over_is_left_to_other_processors") else { return };
-    let path = path(HopSpec::default(), IpVersions::V4);
+fn what_a_fast_path_hands_over_is_left_to_other_processors() {
+    let Some(_turn) = turn("what_a_fast_path_hands_over_is_left_to_other_processors") else { return };
+    let [slow, fast] = [100_000_000, 300_000_000].map(|bps| path(rate(bps, Micros::from_millis(1)), IpVersions::V4));
     // As an end of the path sees it, 0 for none; with 32 processors and fewer it is one number.
     let steered = |lab: &Lab, side: Side| {
         let file = format!("/sys/class/net/{DEVICE}/queues/rx-0/rps_cpus");
@@ -155,7 +155,7 @@ fn what_the_path_hands_over_is_left_to_other_processors() {
         let mask = String::from_utf8(mask.stdout).unwrap();
         u32::from_str_radix(mask.trim().rsplit(',').next()?, 16).ok()
     };
-    let lab = Lab::join(&path, 1, LabOptions { steer: false, ..LabOptions::default() }).unwrap();
+    let lab = Lab::join(&fast, 1, LabOptions { steer: false, ..LabOptions::default() }).unwrap();
     if thread::available_parallelism().unwrap().get() == 1 || steered(&lab, Side::A).is_none() {
         println!(
             "skipped what_the_path_hands_over_is_left_to_other_processors: one processor, or no RPS in this kernel"
@@ -164,7 +164,10 @@ fn what_the_path_hands_over_is_left_to_other_processors() {
     }
     assert_eq!(Side::ALL.map(|side| steered(&lab, side)), [Some(0); 2]);
     drop(lab);
-    let lab = Lab::join(&path, 1, LabOptions::default()).unwrap();
+    let lab = Lab::join(&slow, 1, LabOptions::default()).unwrap();
+    assert_eq!(Side::ALL.map(|side| steered(&lab, side)), [Some(0); 2]);
+    drop(lab);
+    let lab = Lab::join(&fast, 1, LabOptions::default()).unwrap();
     let tasks = fs::read_dir("/proc/self/task").unwrap().map(|task| task.unwrap().path());
     let of_path = |file: &str| fs::read_to_string(file).is_ok_and(|name| name.trim() == "lab-path");
     let task = tasks.into_iter().find(|task| of_path(task.join("comm").to_str().unwrap())).unwrap();
