@@ -568,8 +568,8 @@ pub(crate) struct LabRunArgs {
 ///
 /// The path is a scenario's, or has the given rate and round-trip time, and exists while the command runs. Host a is
 /// 10.80.0.1, host b is 10.80.0.2. A second `lab shell` makes another path: to use both ends of one path, start the other
-/// end's program with --other. The exit code is the command's. Then it says what the path dropped, and whether the path
-/// could keep its rate and delay.
+/// end's program with --other. The exit code is the command's. Afterwards, standard error has the packets that the path
+/// dropped, how late packets left, and a warning where the path did not keep its rate and delay.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -579,7 +579,7 @@ Examples:
   fullpipe lab shell wan-80ms --host a --other 'iperf3 -s -1' -- iperf3 -c 10.80.0.2")]
 pub(crate) struct LabShellArgs {
     /// Name of a scenario (`fullpipe lab list`) or a file
-    #[arg(value_name = "SCENARIO", value_hint = ValueHint::FilePath, required_unless_present = "rate", conflicts_with = "rate")]
+    #[arg(value_name = "SCENARIO", value_hint = ValueHint::FilePath, required_unless_present = "rate", conflicts_with_all = ["rate", "rtt", "loss", "queue"])]
     pub(crate) scenario: Option<String>,
     /// Rate of the path's link, instead of a scenario
     #[arg(long, value_name = "RATE", requires = "rtt")]

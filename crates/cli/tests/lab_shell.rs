@@ -86,6 +86,7 @@ fn a_path_is_a_scenario_or_a_rate_and_a_round_trip_time() {
         (&["--rate", "10M"][..], "--rtt <TIME>"),
         (&["--rtt", "5ms"], "--rate <RATE>"),
         (&["wan-80ms", "--rate", "10M", "--rtt", "5ms"], "cannot be used with"),
+        (&["wan-80ms", "--loss", "1%"], "cannot be used with"),
         (&["--rate", "10", "--rtt", "5ms"], "a rate is from 1 kbit/s to 100 Gbit/s"),
         (&["--rate", "10M", "--rtt", "11s"], "a round trip is 10 s at most"),
         (&["--rate", "10M", "--rtt", "5ms", "--queue", "much"], "expected 1bdp, 100p, 64k or 20ms"),

@@ -209,14 +209,13 @@ impl fmt::Display for Report {
                 flows => writeln!(f, "{rate}, {}, {flows} connections:", case.rtt)?,
             }
             for Sample { goodput, error, processor, valid } in &case.samples {
-                let PathError { p50_us, p99_us, max_us, released, lost, .. } = error;
+                let PathError { released, lost, .. } = error;
                 let verdict = if *valid { "valid" } else { "not valid" };
                 let processor =
                     processor.map_or_else(String::new, |part| format!(", {:.0} % of a processor", part * 100.0));
                 writeln!(
                     f,
-                    "  goodput {goodput}, release error p50 {p50_us} us, p99 {p99_us} us, max {max_us} us over \
-                     {released} segments, {lost} lost outside the path{processor}: {verdict}"
+                    "  goodput {goodput}, {error} over {released} segments, {lost} lost outside the path{processor}: {verdict}"
                 )?;
             }
         }

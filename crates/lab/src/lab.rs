@@ -27,7 +27,8 @@ pub struct LabOptions {
     pub realtime: bool,
     /// Keep the processors from sleeping while packets are under way. Costs power, and no other thread any time.
     pub keep_awake: bool,
-    /// Leave what a fast path hands over to other processors than that of its thread, which keeps to one then where it is real-time.
+    /// As root, leave what a path of 300 Mbit/s or more hands over to other processors than that of its thread, which keeps to one
+    /// then where it is real-time.
     pub steer: bool,
 }
 

@@ -1,6 +1,9 @@
 //! How far the lab was from the path that it makes: planned against actual release of each segment.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::{
+    fmt,
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
+};
 
 /// Sub-buckets per power of two: a bucket is at most 1/16 wide, so a quantile is at most 6 % too high.
 const SUB: u64 = 16;
@@ -129,6 +132,14 @@ pub struct PathError {
 
 /// Segments later than this count as late: the aim of the lab at 100 Mbit/s.
 pub(crate) const LATE_US: u64 = 200;
+
+/// The release error, without how many it is of.
+impl fmt::Display for PathError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { p50_us, p99_us, max_us, .. } = self;
+        write!(f, "release error p50 {p50_us} us, p99 {p99_us} us, max {max_us} us")
+    }
+}
 
 impl PathError {
     pub(crate) fn from_counts(counts: &Counts, lost: u64) -> Self {

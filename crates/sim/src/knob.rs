@@ -134,7 +134,7 @@ pub fn one_link(
 /// # Errors
 /// A value is out of bounds, or can't be read.
 pub fn link(rate: Rate, rtt: Micros, loss: &str, queue_size: &str) -> Result<PathSpec, SimError> {
-    within_bounds("path.rtt", &rtt.to_string(), rtt)?;
+    check_rtt("path.rtt", &rtt.to_string(), rtt)?;
     path(rate, rtt, fraction("--loss", loss)?, queue(queue_size)?)
 }
 
@@ -277,7 +277,7 @@ fn set_path(path: &mut PathSpec, knob: &Knob, name: &str, value: &str) -> Result
         }
         "rtt" => {
             let rtt = time(knob, value)?;
-            within_bounds(knob.key, value, rtt)?;
+            check_rtt(knob.key, value, rtt)?;
             for hop in &mut path.hops {
                 (hop.ab.delay, hop.ba.delay) = (Micros::ZERO, Micros::ZERO);
             }
@@ -358,7 +358,7 @@ fn time(knob: &Knob, value: &str) -> Result<Micros, SimError> {
     parsed(knob, value)
 }
 
-fn within_bounds(key: &str, value: &str, rtt: Micros) -> Result<(), SimError> {
+fn check_rtt(key: &str, value: &str, rtt: Micros) -> Result<(), SimError> {
     let is_within = rtt <= Micros::from_secs(10);
     if is_within { Ok(()) } else { Err(SimError::value(key, value, "a round trip is 10 s at most")) }
 }

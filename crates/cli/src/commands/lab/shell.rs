@@ -67,10 +67,7 @@ fn tell(lab: &Lab, output: Output) {
     }
     match (lab.path_error(), lab.valid()) {
         (_, Err(error)) => output.warning(&format!("warning: {error}\n")),
-        (error, Ok(())) if error.released > 0 => output.remark(&format!(
-            "emulated path: release error p50 {} us, p99 {} us, max {} us\n",
-            error.p50_us, error.p99_us, error.max_us
-        )),
+        (error, Ok(())) if error.released > 0 => output.remark(&format!("emulated path: {error}\n")),
         _ => {}
     }
 }
