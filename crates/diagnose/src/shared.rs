@@ -94,6 +94,11 @@ impl Passage {
         self.knots.len()
     }
 
+    /// What got through, in bytes.
+    fn carried(&self) -> f64 {
+        self.knots.last().map_or(0.0, |last| last.passed)
+    }
+
     /// What gets through in a round trip, on average.
     fn flight(&self) -> f64 {
         let ends = self.knots.first().zip(self.knots.last());
@@ -182,8 +187,11 @@ pub fn shared_bottleneck(all: &[(&Passage, &Diagnosis)]) -> Option<SharedBottlen
     }
     let mss = passages.iter().map(|passage| passage.mss).fold(0.0, f64::max);
     let sum = Sum::new(&passages);
-    let level = Level::new(&sum.losses, base, mss)?;
     let wait = stats::median(passages.iter().filter_map(|passage| Some((passage.wait_us?, passage.flight()))))?;
+    let levels = Levels::new(&sum.losses, base, mss)?;
+    let is_standing = wait >= thresholds::SHARED_STANDING * base;
+    let even = levels.even();
+    let level = even.or_else(|| levels.capped(equals(&passages)).filter(|_| is_standing))?;
     let queued = wait * level.rate;
     let bucket = sum.burst(level.rate);
     let is_bucket = bucket >= level.rate * thresholds::POLICED_BUCKET_US.max(thresholds::POLICED_BY_WAIT * wait)
@@ -191,7 +199,9 @@ pub fn shared_bottleneck(all: &[(&Passage, &Diagnosis)]) -> Option<SharedBottlen
     let is_policer = is_bucket || queued < thresholds::SHARED_QUEUED_SEGMENTS * mss;
     let is_queue = queued >= thresholds::POLICED_QUEUED_SEGMENTS * mss && wait >= thresholds::SHARED_QUEUE_US;
     // What counters know of a queue, each connection shows by itself.
-    if !is_policer && (!is_queue || passages.iter().any(|passage| passage.is_counted)) {
+    let is_known =
+        if is_policer { even.is_some() } else { is_queue && !passages.iter().any(|passage| passage.is_counted) };
+    if !is_known {
         return None;
     }
     Some(SharedBottleneck {
@@ -203,13 +213,20 @@ pub fn shared_bottleneck(all: &[(&Passage, &Diagnosis)]) -> Option<SharedBottlen
     })
 }
 
+/// How many connections that carry as much as each other would carry what these do, as unevenly as chance shares it out.
+fn equals(passages: &[&Passage]) -> f64 {
+    let carried = || passages.iter().map(|passage| passage.carried());
+    stats::fraction(carried().sum::<f64>().powi(2), carried().map(|bytes| bytes.powi(2)).sum())
+}
+
 /// Two of them at least carry more than next to nothing beside the rest, lost something, and seem to be held by that or by the path: applications
 /// that keep to a rate make a level sum, too.
 fn are_several(all: &[(&Passage, &Diagnosis)]) -> bool {
-    let carried = |passage: &Passage| passage.knots.last().map_or(0.0, |last| last.passed);
-    let whole: f64 = all.iter().map(|(passage, _)| carried(passage)).sum();
+    let whole: f64 = all.iter().map(|(passage, _)| passage.carried()).sum();
+    // Of many, an equal part is little.
+    let least = thresholds::SHARED_PART.min(thresholds::SHARED_PART_OF_EQUAL / all.len() as f64) * whole;
     let is_one = |(passage, diagnosis): &&(&Passage, &Diagnosis)| {
-        carried(passage) >= thresholds::SHARED_PART * whole
+        passage.carried() >= least
             && passage.knots.iter().any(|knot| knot.is_loss)
             && is_its_doing(diagnosis.limiter, diagnosis.detail)
     };
@@ -306,21 +323,46 @@ struct Level {
     part: f64,
     /// In nine of ten, no more than so many bytes were missing or too many.
     slack: f64,
+    /// In nine of ten, no more than this part of the rate was too much.
+    crest: f64,
+}
+
+/// The same over short times and, where there are enough of them, over long ones: what chance adds up to grows with time, and how inexactly a
+/// bottleneck's rate is known doesn't.
+#[derive(Clone, Copy, Debug)]
+struct Levels {
+    short: Level,
+    long: Option<Level>,
+}
+
+impl Levels {
+    fn new(losses: &[Loss], base: f64, mss: f64) -> Option<Self> {
+        let [short, long] =
+            thresholds::SHARED_ROUND_TRIPS.map(|round_trips| Level::over(losses, round_trips * base, mss));
+        let [least, least_long] = thresholds::SHARED_LEAST;
+        let short = short.filter(|short| short.count >= least && short.rate > 0.0)?;
+        Some(Self { short, long: long.filter(|long| long.count >= least_long && long.rate > 0.0) })
+    }
+
+    fn both(&self, is: impl Fn(&Level) -> bool) -> bool {
+        is(&self.short) && self.long.is_none_or(|long| is(&long))
+    }
+
+    /// What gets through is always the same.
+    fn even(&self) -> Option<Level> {
+        self.both(|level| level.part >= thresholds::POLICED_LEVEL).then(|| self.long.unwrap_or(self.short))
+    }
+
+    /// What gets through is never more, of so many connections, and less when the queue has run empty behind the losses of many at once.
+    fn capped(&self, connections: f64) -> Option<Level> {
+        let known = (self.short.count as f64 / thresholds::SHARED_CREST_TIMES).min(1.0);
+        let most = (known * thresholds::SHARED_CREST / connections.sqrt()).min(thresholds::SHARED_CREST_MOST);
+        let is_capped = self.both(|level| level.crest <= most);
+        is_capped.then_some(self.short)
+    }
 }
 
 impl Level {
-    /// The level over short and, where there are enough of these, over long times: what chance adds up to grows with time, and how inexactly
-    /// a bucket is known doesn't.
-    fn new(losses: &[Loss], base: f64, mss: f64) -> Option<Self> {
-        let [short, long] =
-            thresholds::SHARED_ROUND_TRIPS.map(|round_trips| Self::over(losses, round_trips * base, mss));
-        let [least, least_long] = thresholds::SHARED_LEAST;
-        let short = short.filter(|short| short.count >= least)?;
-        let long = long.filter(|long| long.count >= least_long);
-        let is_level = |level: &Self| level.rate > 0.0 && level.part >= thresholds::POLICED_LEVEL;
-        (is_level(&short) && long.is_none_or(|long| is_level(&long))).then_some(long.unwrap_or(short))
-    }
-
     /// From one loss to the next that is so much later.
     fn over(losses: &[Loss], least: f64, mss: f64) -> Option<Self> {
         let mut spans: Vec<Span> = Vec::new();
@@ -339,7 +381,8 @@ impl Level {
                 last = *loss;
             }
         }
-        let rate = stats::median(spans.iter().map(|span| (span.passed / span.time, span.time)))?;
+        let rates = || spans.iter().map(|span| (span.passed / span.time, span.time));
+        let rate = stats::median(rates())?;
         let off = |span: &Span| (span.passed - rate * span.time).abs();
         let is_level = |span: &&Span| {
             off(span) <= thresholds::SHARED_UNCERTAINTY * span.uncertainty + thresholds::SHARED_SEGMENTS * mss
@@ -351,6 +394,7 @@ impl Level {
             span: stats::median(spans.iter().map(|span| (span.time, 1.0)))?,
             part: stats::fraction(time(&mut spans.iter().filter(is_level)), time(&mut spans.iter())),
             slack: stats::quantile(spans.iter().map(|span| (off(span), 1.0)), 0.9)?,
+            crest: stats::fraction(stats::quantile(rates(), 0.9)? - rate, rate),
         })
     }
 }
@@ -478,6 +522,8 @@ mod tests {
         Bucket(f64, f64),
         /// Chance, with this probability.
         Chance(f64),
+        /// A link of so many bytes a microsecond behind a queue of so many bytes.
+        Link(f64, f64),
     }
 
     /// So many senders that add a segment in each round trip and halve at a loss, one round trip later.
@@ -499,21 +545,27 @@ mod tests {
         };
         let mut senders: Vec<Sender> = (0..count).map(sender).collect();
         let (mut tokens, mut at) = (if let Taker::Bucket(size, _) = taker { size } else { 0.0 }, 0.0);
+        let mut queued = 0.0_f64;
         while at < SECONDS * 1e6 {
             let Some(sender) = senders.iter_mut().min_by(|a, b| a.next.total_cmp(&b.next)) else { break };
             if let Taker::Bucket(size, rate) = taker {
                 tokens = (tokens + rate * (sender.next - at)).min(size);
             }
+            if let Taker::Link(rate, _) = taker {
+                queued = (queued - rate * (sender.next - at)).max(0.0);
+            }
             at = sender.next;
             let is_lost = match taker {
                 Taker::Bucket(..) => tokens < MSS,
                 Taker::Chance(part) => random.unit() < part,
+                Taker::Link(_, most) => queued + MSS > most,
             };
             sender.knots.push(Knot { at_us: at, passed: sender.passed, is_loss: is_lost });
             if is_lost {
                 sender.halves_at = sender.halves_at.or(Some(at + BASE_US));
             } else {
                 tokens -= MSS;
+                queued += MSS;
                 sender.passed += MSS;
             }
             if sender.halves_at.is_some_and(|halves| at >= halves) {
@@ -523,9 +575,10 @@ mod tests {
             sender.cwnd += 1.0 / sender.cwnd;
             sender.next += BASE_US / sender.cwnd * (0.5 + random.unit());
         }
+        let wait_us = if let Taker::Link(rate, most) = taker { most / rate } else { 300.0 };
         let passage = |sender: Sender| Passage {
             knots: sender.knots,
-            wait_us: Some(300.0),
+            wait_us: Some(wait_us),
             is_counted: false,
             base_rtt: BASE_US,
             mss: MSS,
@@ -621,6 +674,42 @@ mod tests {
         assert_eq!((lost.limiter, lost.detail), (Limiter::CongestionWindow, Some(Detail::Loss)), "{lost:#?}");
     }
 
+    /// Losses of sixteen senders, ten round trips apart, between which what 0.4 bytes a microsecond allow got through; in each third such time,
+    /// it was this part of it.
+    fn losses(third: f64) -> Vec<Loss> {
+        let mut loss = Loss { at_us: 0.0, passed: 0.0, uncertainty: 4.0 * MSS };
+        let times = (0..40).map(|number| {
+            loss.at_us += 10.0 * BASE_US;
+            loss.passed += 0.4 * 10.0 * BASE_US * if number % 3 == 0 { third } else { 1.0 };
+            loss
+        });
+        times.collect()
+    }
+
+    #[test]
+    fn a_full_link_never_carries_more() {
+        let levels = |third| Levels::new(&losses(third), BASE_US, MSS).unwrap();
+        assert!(levels(1.0).even().is_some_and(|level| level.crest == 0.0));
+        // Its queue has run empty.
+        let less = levels(0.9);
+        assert!(
+            less.even().is_none() && less.capped(16.0).is_some_and(|level| (level.rate - 0.4).abs() < 1e-9),
+            "{less:?}"
+        );
+        assert!(levels(1.1).even().is_none() && levels(1.1).capped(16.0).is_none());
+        // Of hundreds of senders chance makes a sum that is nearly level.
+        assert!(levels(1.02).capped(16.0).is_some() && levels(1.02).capped(400.0).is_none());
+        // Of fewer such times less is known.
+        let few = Levels::new(&losses(1.02)[..11], BASE_US, MSS).unwrap();
+        assert!(levels(1.02).capped(64.0).is_some() && few.capped(64.0).is_none());
+    }
+
+    #[test]
+    fn of_many_each_carries_little() {
+        let passages = senders(100, Taker::Bucket(4e6, 4.0), 1);
+        assert!(found(&passages).is_some_and(|found| found.connections == 100));
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
@@ -630,6 +719,22 @@ mod tests {
             let rate = share * count as f64;
             let bucket = found(&senders(count, Taker::Bucket(size * rate * BASE_US, rate), seed));
             prop_assert!(bucket.is_some_and(|found| found.wait.is_none() && (found.rate.bps() as f64 / (rate * 8e6) - 1.0).abs() < 0.1), "{bucket:?}");
+        }
+
+        /// Many senders at once lose something when its queue is full, and behind that it runs empty.
+        #[test]
+        fn a_link_shows(count in 12_usize..64, seed in any::<u64>(), share in 0.02_f64..0.1, queue in 0.1_f64..1.0) {
+            let rate = share * count as f64;
+            let link = found(&senders(count, Taker::Link(rate, queue * rate * BASE_US), seed));
+            prop_assert!(link.is_some_and(|found| found.wait.is_some() && (found.rate.bps() as f64 / (rate * 8e6) - 1.0).abs() < 0.05), "{link:?}");
+        }
+
+        /// ... also where chance delays look like a queue.
+        #[test]
+        fn chance_is_no_link(count in 2_usize..64, seed in any::<u64>(), chance in 0.001_f64..0.05) {
+            let mut passages = senders(count, Taker::Chance(chance), seed);
+            passages.iter_mut().for_each(|passage| passage.wait_us = Some(BASE_US / 2.0));
+            prop_assert_eq!(found(&passages), None);
         }
 
         /// Many senders lose by chance so evenly that their sum is nearly level; it is not level enough.
