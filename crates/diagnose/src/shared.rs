@@ -20,6 +20,8 @@ pub struct Passage {
     wait_us: Option<f64>,
     /// ... as far as counters tell: a smoothed round trip, which acknowledgements that are delayed lengthen as a queue does.
     is_counted: bool,
+    /// Whether it was seen from its beginning on, when the path may have been empty: a queue that is always full shows no wait.
+    is_whole: bool,
     /// The round trip of the empty path, in microseconds.
     base_rtt: f64,
     mss: f64,
@@ -63,7 +65,9 @@ impl Passage {
         let mut losses: Vec<(f64, f64)> = drops.iter().flat_map(|drops| &drops.list).map(loss).collect();
         losses.dedup_by_key(|loss| loss.0);
         let wait_us = drops.and_then(|drops| drops.wait_us).map(|wait| wait.get() as f64);
-        Some(Self { knots: knots(&sent, &losses), wait_us, is_counted: false, base_rtt, mss: f64::from(mss) })
+        let is_whole = transfer.sender.syn.is_some() || transfer.receiver.syn.is_some();
+        let knots = knots(&sent, &losses);
+        Some(Self { knots, wait_us, is_counted: false, is_whole, base_rtt, mss: f64::from(mss) })
     }
 
     /// What had been acknowledged when the sender began to retransmit had got through when it lost that, and as far as that is behind, it is for
@@ -86,7 +90,8 @@ impl Passage {
             knots.push(Knot { at_us: interval.to_us as f64, passed, is_loss: false });
         }
         let wait_us = policer::wait_before(intervals, &events, base_rtt);
-        Some(Self { knots, wait_us, is_counted: true, base_rtt, mss: timeline.mss })
+        // The kernel has counted from the beginning on.
+        Some(Self { knots, wait_us, is_counted: true, is_whole: true, base_rtt, mss: timeline.mss })
     }
 
     /// How many moments are remembered, of 24 bytes each.
@@ -173,8 +178,23 @@ pub struct SharedBottleneck {
     pub slack: Bytes,
     /// How many connections there are.
     pub connections: usize,
-    /// How much later than over the shortest way came what was sent right behind a loss; `None` behind a bucket of tokens, which has no queue.
-    pub wait: Option<Micros>,
+    /// A link or a policer.
+    pub kind: BottleneckKind,
+}
+
+/// What a bottleneck is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BottleneckKind {
+    /// A link.
+    Link {
+        /// How much later than over the shortest way came what was sent right behind a loss.
+        wait: Micros,
+    },
+    /// A bucket of tokens, which has no queue.
+    Policer,
+    /// One of the two: nothing came later behind a loss than at other times, but the connections began before they were seen, and a queue may have
+    /// been full all the time.
+    Either,
 }
 
 /// The bottleneck that all of these go through, if they lost what they lost to one; each with what the judge says of it alone. What they have
@@ -209,7 +229,13 @@ pub fn shared_bottleneck(all: &[(&Passage, &Diagnosis)]) -> Option<SharedBottlen
         span: Micros::new(level.span.round() as u64),
         slack: Bytes::new(level.slack.round() as u64),
         connections: passages.len(),
-        wait: (!is_policer).then(|| Micros::new(wait.round() as u64)),
+        kind: match is_policer {
+            false => BottleneckKind::Link { wait: Micros::new(wait.round() as u64) },
+            true if is_bucket || 2 * passages.iter().filter(|passage| passage.is_whole).count() >= passages.len() => {
+                BottleneckKind::Policer
+            }
+            true => BottleneckKind::Either,
+        },
     })
 }
 
@@ -423,7 +449,11 @@ impl SharedBottleneck {
         if !is_its_doing(diagnosis.limiter, diagnosis.detail) {
             return;
         }
-        let detail = Some(if self.wait.is_some() { Detail::Saturated } else { Detail::Policed });
+        let detail = match self.kind {
+            BottleneckKind::Link { .. } => Some(Detail::Saturated),
+            BottleneckKind::Policer => Some(Detail::Policed),
+            BottleneckKind::Either => None,
+        };
         if diagnosis.limiter == Limiter::CongestionWindow {
             let by_loss = diagnosis.shares.remove(&Limiter::CongestionWindow).unwrap_or_default();
             let share = diagnosis.shares.entry(Limiter::Path).or_insert(0.0);
@@ -463,10 +493,17 @@ impl SharedBottleneck {
     }
 
     fn reason(&self, of_whom: &str) -> String {
-        let Self { rate, span, slack, wait, .. } = self;
-        let why = match wait {
-            None => "nothing queued: they share a policer".to_owned(),
-            Some(wait) => format!("segments behind a loss had queued for {wait}: they fill a link that they share"),
+        let Self { rate, span, slack, kind, .. } = self;
+        let why = match kind {
+            BottleneckKind::Policer => "nothing queued: they share a policer".to_owned(),
+            BottleneckKind::Link { wait } => {
+                format!("segments behind a loss had queued for {wait}: they fill a link that they share")
+            }
+            BottleneckKind::Either => {
+                "they had begun before the capture did, so that a link whose queue is always full can't be told \
+                                       from a policer"
+                    .to_owned()
+            }
         };
         format!(
             "{of_whom} carried {rate} together between losses (within {slack} of that in nine of ten spans of {span}), and {why}"
@@ -475,13 +512,17 @@ impl SharedBottleneck {
 
     fn action(&self, of_whom: &str) -> String {
         let rate = self.rate;
-        match self.wait {
-            None => format!(
+        match self.kind {
+            BottleneckKind::Policer => format!(
                 "no TCP setting raises a policed rate; pace these {of_whom} together just below {rate} to avoid the losses"
             ),
-            Some(_) => {
+            BottleneckKind::Link { .. } => {
                 format!("nothing to set: these {of_whom} fill the path together, and only a faster link would help")
             }
+            BottleneckKind::Either => format!(
+                "capture the beginning of connections, too, to tell a full link from a policer; either way no TCP setting makes \
+                 these {of_whom} faster together than {rate}"
+            ),
         }
     }
 }
@@ -580,6 +621,7 @@ mod tests {
             knots: sender.knots,
             wait_us: Some(wait_us),
             is_counted: false,
+            is_whole: true,
             base_rtt: BASE_US,
             mss: MSS,
         };
@@ -604,12 +646,12 @@ mod tests {
         let known = found(&passages).unwrap();
         assert_eq!(known.connections, 4);
         assert!((known.rate.bps() as f64 / 3.2e6 - 1.0).abs() < 0.01, "{known:?}");
-        assert_eq!(known.wait, None);
+        assert_eq!(known.kind, BottleneckKind::Policer);
         assert_eq!(found_as(&passages, (Limiter::Path, None)), Some(known));
         assert_eq!(found_as(&passages, (Limiter::Application, None)), None);
         // What waits behind a loss stood in a full queue.
         passages.iter_mut().for_each(|passage| passage.wait_us = Some(60_000.0));
-        assert_eq!(found(&passages).unwrap().wait, Some(Micros::new(60_000)));
+        assert_eq!(found(&passages).unwrap().kind, BottleneckKind::Link { wait: Micros::new(60_000) });
         passages.iter_mut().for_each(|passage| passage.wait_us = None);
         assert_eq!(found(&passages), None);
     }
@@ -705,6 +747,21 @@ mod tests {
     }
 
     #[test]
+    fn a_capture_from_the_middle_does_not_tell_a_policer_from_a_queue_that_is_always_full() {
+        // A bucket that is small shows no burst.
+        let mut passages = senders(8, Taker::Bucket(6e3, 0.8), 1);
+        assert_eq!(found(&passages).unwrap().kind, BottleneckKind::Policer);
+        passages[3..].iter_mut().for_each(|passage| passage.is_whole = false);
+        let bottleneck = found(&passages).unwrap();
+        assert_eq!(bottleneck.kind, BottleneckKind::Either);
+        let mut diagnosis = Diagnosis { limiter: Limiter::Path, ..Diagnosis::insufficient(String::new()) };
+        bottleneck.explain(&mut diagnosis, &mut Vec::new(), CommonEnd::Receiver, "192.0.2.1");
+        assert_eq!((diagnosis.limiter, diagnosis.detail), (Limiter::Path, None));
+        assert!(diagnosis.action.starts_with("capture the beginning of connections"), "{}", diagnosis.action);
+        assert!(diagnosis.evidence[0].text.contains("8 connections to 192.0.2.1"), "{:?}", diagnosis.evidence);
+    }
+
+    #[test]
     fn of_many_each_carries_little() {
         let passages = senders(100, Taker::Bucket(4e6, 4.0), 1);
         assert!(found(&passages).is_some_and(|found| found.connections == 100));
@@ -718,7 +775,7 @@ mod tests {
         fn a_bucket_shows(count in 2_usize..40, seed in any::<u64>(), share in 0.02_f64..0.1, size in 1.0_f64..5.0) {
             let rate = share * count as f64;
             let bucket = found(&senders(count, Taker::Bucket(size * rate * BASE_US, rate), seed));
-            prop_assert!(bucket.is_some_and(|found| found.wait.is_none() && (found.rate.bps() as f64 / (rate * 8e6) - 1.0).abs() < 0.1), "{bucket:?}");
+            prop_assert!(bucket.is_some_and(|found| found.kind == BottleneckKind::Policer && (found.rate.bps() as f64 / (rate * 8e6) - 1.0).abs() < 0.1), "{bucket:?}");
         }
 
         /// Many senders at once lose something when its queue is full, and behind that it runs empty.
@@ -726,7 +783,7 @@ mod tests {
         fn a_link_shows(count in 12_usize..64, seed in any::<u64>(), share in 0.02_f64..0.1, queue in 0.1_f64..1.0) {
             let rate = share * count as f64;
             let link = found(&senders(count, Taker::Link(rate, queue * rate * BASE_US), seed));
-            prop_assert!(link.is_some_and(|found| found.wait.is_some() && (found.rate.bps() as f64 / (rate * 8e6) - 1.0).abs() < 0.05), "{link:?}");
+            prop_assert!(link.is_some_and(|found| matches!(found.kind, BottleneckKind::Link { .. }) && (found.rate.bps() as f64 / (rate * 8e6) - 1.0).abs() < 0.05), "{link:?}");
         }
 
         /// ... also where chance delays look like a queue.
@@ -751,7 +808,7 @@ mod tests {
             let passage = |(mut knots, wait_us, base_rtt): (Vec<(u64, u64, bool)>, Option<f64>, f64)| {
                 knots.sort_unstable();
                 let knot = |(at_us, passed, is_loss): (u64, u64, bool)| Knot { at_us: at_us as f64, passed: passed as f64, is_loss };
-                Passage { knots: knots.into_iter().map(knot).collect(), wait_us, is_counted: false, base_rtt, mss: MSS }
+                Passage { knots: knots.into_iter().map(knot).collect(), wait_us, is_counted: false, is_whole: true, base_rtt, mss: MSS }
             };
             found(&passages.into_iter().map(passage).collect::<Vec<_>>());
         }
