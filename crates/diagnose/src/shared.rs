@@ -224,18 +224,20 @@ pub fn shared_bottleneck(all: &[(&Passage, &Diagnosis)]) -> Option<SharedBottlen
     if !is_known {
         return None;
     }
+    let are_whole = 2 * passages.iter().filter(|passage| passage.is_whole).count() >= passages.len();
+    let kind = if !is_policer {
+        BottleneckKind::Link { wait: Micros::new(wait.round() as u64) }
+    } else if is_bucket || are_whole {
+        BottleneckKind::Policer
+    } else {
+        BottleneckKind::Either
+    };
     Some(SharedBottleneck {
         rate: Rate::from_bps((level.rate * 8e6).round() as u64),
         span: Micros::new(level.span.round() as u64),
         slack: Bytes::new(level.slack.round() as u64),
         connections: passages.len(),
-        kind: match is_policer {
-            false => BottleneckKind::Link { wait: Micros::new(wait.round() as u64) },
-            true if is_bucket || 2 * passages.iter().filter(|passage| passage.is_whole).count() >= passages.len() => {
-                BottleneckKind::Policer
-            }
-            true => BottleneckKind::Either,
-        },
+        kind,
     })
 }
 
@@ -500,7 +502,7 @@ impl SharedBottleneck {
                 format!("segments behind a loss had queued for {wait}: they fill a link that they share")
             }
             BottleneckKind::Either => {
-                "they had begun before the capture did, so that a link whose queue is always full can't be told \
+                "most of them began before the capture, so that a link whose queue is always full can't be told \
                                        from a policer"
                     .to_owned()
             }
