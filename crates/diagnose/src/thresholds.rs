@@ -344,8 +344,8 @@ pub(crate) const SHARED_UNCERTAINTY: f64 = 1.0;
 pub(crate) const SHARED_SEGMENTS: f64 = 2.0;
 
 /// ... or nine of ten of them carry no more than this part above their median, over the root of how many connections there are, and no more than
-/// that part. A full link never carries more, and less when its queue has run empty: seen are 0.00 to 0.18 of 12 to 64 connections, and 0.35 and
-/// more where chance takes segments; of fewer than so many times it has to be less, as many times less as they are fewer.
+/// that part. A full link never carries more, and less when its queue has run empty: seen are 0.00 to 0.18 of 12 to 64 connections, and 0.4 and
+/// more where chance takes segments. Of fewer than so many times less is known (0.19 of ten by chance), and it has to be less in proportion.
 pub(crate) const SHARED_CREST: f64 = 0.2;
 pub(crate) const SHARED_CREST_MOST: f64 = 0.03;
 pub(crate) const SHARED_CREST_TIMES: f64 = 16.0;
