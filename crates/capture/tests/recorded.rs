@@ -157,6 +157,35 @@ fn connections_that_fill_a_link_together_come_behind_those_that_could_gain() {
     assert_eq!(details, [&[Detail::Policed][..], &[Detail::Saturated; 4]].concat());
 }
 
+/// Four connections of axel fill 10 Mbit/s before a queue of 70 ms, beside their receiver; alone, most seem to be held by a late writer or a buffer.
+#[test]
+fn connections_before_one_deep_queue_fill_their_link() {
+    let found = read("strangers/deep-queue-b");
+    let judged: Vec<_> = found.connections.iter().filter_map(|report| report.main_side().verdict.clone()).collect();
+    assert_eq!(judged.len(), 4);
+    for verdict in judged {
+        let diagnosis = verdict.diagnosis;
+        assert_eq!((diagnosis.limiter, diagnosis.detail), (Limiter::Path, Some(Detail::Saturated)), "{diagnosis:#?}");
+        let first = &diagnosis.evidence[0].text;
+        // 1,448 of 1,500 B are payload: 9.65 Mbit/s, and a segment more or less in each span.
+        assert!(
+            first.starts_with("4 connections to 10.80.0.1 carried 9.73 Mbit/s together while a queue stood"),
+            "{first}"
+        );
+    }
+}
+
+/// Two of a hundred connections of iperf3 at 100 Mbit/s, starved by the others: one of them never got a full segment through.
+#[test]
+fn what_others_got_through_does_not_vanish_for_its_size() {
+    let details = |name: &str| -> Vec<Option<Detail>> {
+        let detail = |report: &fullpipe_capture::Report| report.main_side().verdict.as_ref()?.diagnosis.detail;
+        read(name).connections.iter().map(|report| detail(&report)).collect()
+    };
+    assert_eq!(details("strangers/starved-alone-a"), [Some(Detail::MtuBlackHole)], "nothing tells by itself");
+    assert_eq!(details("strangers/starved-a"), [Some(Detail::Rto); 2]);
+}
+
 #[test]
 fn other_senders_are_understood_from_either_end() {
     for &(name, limiter, detail) in STRANGERS {

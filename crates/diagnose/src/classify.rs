@@ -402,7 +402,8 @@ impl<'a> Case<'a> {
         let largest = intervals.iter().map(mss).fold(0.0, f64::max);
         let too_large = self.transfer.path_mtu.is_some_and(|mtu| largest + thresholds::HEADERS > f64::from(mtu));
         let shrunk = intervals.iter().rfind(|i| i.acked > 0.0).is_some_and(|last| mss(last) <= 0.95 * largest);
-        let never_began = self.timeline.acked() <= thresholds::SLACK_SEGMENTS * largest
+        let never_began = !self.transfer.full_size_passed
+            && self.timeline.acked() <= thresholds::SLACK_SEGMENTS * largest
             && intervals.last().and_then(Interval::in_flight).is_some_and(|bytes| bytes >= largest);
         too_large || shrunk || never_began
     }

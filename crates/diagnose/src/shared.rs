@@ -2,14 +2,18 @@
 //! depends on what the others send. All of them together are held at the bottleneck's rate from one loss to any other: whenever a policer drops,
 //! its bucket is empty (Flach 2016), and whenever a link drops, its queue is full. Chance keeps no sum at a rate, however
 //! many connections share it.
+//! And while a queue stands, its link carries what it can, whatever each connection gets of that.
 //! What is *not* here: one connection alone (`policer`, `path`), and which connections may have a bottleneck in common (whoever calls this).
 
 use fullpipe_units::{Bytes, Micros, Rate};
 
 use crate::{
-    Confidence, Detail, Diagnosis, Drop, Evidence, Limiter, Run, SenderSample, Transfer, loss, policer, sentences,
-    stats, thresholds, timeline::Timeline, verdict::push_joined,
+    Alternative, Confidence, Detail, Diagnosis, Drop, Evidence, Limiter, Run, SenderSample, Transfer, loss, policer,
+    sentences, stats, thresholds, timeline::Timeline, verdict::push_joined,
 };
+
+#[cfg(test)]
+mod tests;
 
 /// What of a transfer got through when, and when something of it was lost: all that its bottleneck shows beside those of others.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +26,8 @@ pub struct Passage {
     is_counted: bool,
     /// Whether it was seen from its beginning on, when the path may have been empty: a queue that is always full shows no wait.
     is_whole: bool,
+    /// Whether it was captured beside its receiver, where what made the sender send doesn't show behind a queue that others' segments stand in.
+    is_beside_receiver: bool,
     /// The round trip of the empty path, in microseconds.
     base_rtt: f64,
     mss: f64,
@@ -33,7 +39,11 @@ struct Knot {
     /// On the clock that all transfers have in common, in microseconds.
     at_us: f64,
     passed: f64,
+    /// What of that had arrived.
+    arrived: f64,
     is_loss: bool,
+    /// How much longer than over the empty path a round trip was, in microseconds.
+    queued_us: f32,
 }
 
 impl Passage {
@@ -55,19 +65,22 @@ impl Passage {
     fn from_packets(transfer: &Transfer, base_rtt: f64) -> Option<Self> {
         let mss = transfer.sender_samples.iter().find_map(|sample| sample.mss)?;
         let drops = transfer.drops.as_ref();
-        let mut sent = 0.0;
+        let (mut sent, mut arrived) = (0.0, 0.0);
         let sample = |sample: &SenderSample| {
             sent += sample.packets?.sent.get() as f64;
-            Some((sample.at_us.get() as f64, sent))
+            arrived += sample.packets?.delivered.get() as f64;
+            let queued = sample.rtt_us.map_or(0.0, |rtt| (rtt.get() as f64 - base_rtt).max(0.0));
+            Some(Sent { at_us: sample.at_us.get() as f64, bytes: sent, arrived, queued_us: queued as f32 })
         };
-        let sent: Vec<(f64, f64)> = transfer.sender_samples.iter().filter_map(sample).collect();
+        let sent: Vec<Sent> = transfer.sender_samples.iter().filter_map(sample).collect();
         let loss = |drop: &Drop| (drop.at_us.get() as f64, drop.passed.get() as f64);
         let mut losses: Vec<(f64, f64)> = drops.iter().flat_map(|drops| &drops.list).map(loss).collect();
         losses.dedup_by_key(|loss| loss.0);
         let wait_us = drops.and_then(|drops| drops.wait_us).map(|wait| wait.get() as f64);
         let is_whole = transfer.sender.syn.is_some() || transfer.receiver.syn.is_some();
         let knots = knots(&sent, &losses);
-        Some(Self { knots, wait_us, is_counted: false, is_whole, base_rtt, mss: f64::from(mss) })
+        let mss = f64::from(mss);
+        Some(Self { knots, wait_us, is_counted: false, is_whole, is_beside_receiver: false, base_rtt, mss })
     }
 
     /// What had been acknowledged when the sender began to retransmit had got through when it lost that, and as far as that is behind, it is for
@@ -80,21 +93,36 @@ impl Passage {
         let intervals = &timeline.intervals;
         let events = loss::events(intervals, base_rtt);
         let mut begins = events.iter().map(|event| event.start).peekable();
-        let mut knots = vec![Knot { at_us: intervals.first()?.from_us as f64, passed: 0.0, is_loss: false }];
+        let first = intervals.first()?;
+        let mut knots =
+            vec![Knot { at_us: first.from_us as f64, passed: 0.0, arrived: 0.0, is_loss: false, queued_us: 0.0 }];
         let mut passed = 0.0;
         for (place, interval) in intervals.iter().enumerate() {
             if let Some(last) = knots.last_mut().filter(|_| begins.next_if_eq(&place).is_some()) {
                 last.is_loss = true;
             }
             passed += interval.acked;
-            knots.push(Knot { at_us: interval.to_us as f64, passed, is_loss: false });
+            // What a smoothed round trip is longer by need be no queue.
+            knots.push(Knot { at_us: interval.to_us as f64, passed, arrived: passed, is_loss: false, queued_us: 0.0 });
         }
         let wait_us = policer::wait_before(intervals, &events, base_rtt);
         // The kernel has counted from the beginning on.
-        Some(Self { knots, wait_us, is_counted: true, is_whole: true, base_rtt, mss: timeline.mss })
+        let mss = timeline.mss;
+        Some(Self { knots, wait_us, is_counted: true, is_whole: true, is_beside_receiver: false, base_rtt, mss })
     }
 
-    /// How many moments are remembered, of 24 bytes each.
+    /// The same, captured beside its receiver or not.
+    #[must_use]
+    pub fn beside_receiver(self, is_beside_receiver: bool) -> Self {
+        Self { is_beside_receiver, ..self }
+    }
+
+    /// How much longer than over the empty path round trips were, each with the time for which it holds.
+    fn queues(&self) -> impl Iterator<Item = (f64, f64)> {
+        self.knots.windows(2).map(|pair| (f64::from(pair[1].queued_us), pair[1].at_us - pair[0].at_us))
+    }
+
+    /// How many moments are remembered, of 32 bytes each.
     pub fn moments(&self) -> usize {
         self.knots.len()
     }
@@ -102,6 +130,20 @@ impl Passage {
     /// What got through, in bytes.
     fn carried(&self) -> f64 {
         self.knots.last().map_or(0.0, |last| last.passed)
+    }
+
+    /// Whether a queue stood before it until a moment.
+    fn is_queued(&self, until: &Knot) -> bool {
+        is_queue(f64::from(until.queued_us), self.base_rtt)
+    }
+
+    /// Whether as much arrives from one round trip to the next while a queue stands, as of a sender that acknowledgements clock. What an
+    /// application writes in pieces comes in bursts.
+    fn is_clocked(&self) -> bool {
+        let sum = Sum::new(&[self], self.base_rtt);
+        let slack = |span: &Span, rate: f64| thresholds::SHARED_QUEUED_UNEVEN * rate * span.time + self.mss;
+        Level::over(&sum.queued, thresholds::SHARED_ROUND_TRIPS[0] * self.base_rtt, slack)
+            .is_some_and(|level| level.part >= thresholds::SHARED_CLOCKED)
     }
 
     /// What gets through in a round trip, on average.
@@ -113,28 +155,41 @@ impl Passage {
     }
 }
 
+/// Until a moment so much had been sent.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    at_us: f64,
+    bytes: f64,
+    arrived: f64,
+    queued_us: f32,
+}
+
 /// What had got through at each sample and at each loss. What had until a loss is known, and what was sent tells how it spreads over the time
 /// between two of them.
-fn knots(sent: &[(f64, f64)], losses: &[(f64, f64)]) -> Vec<Knot> {
+fn knots(samples: &[Sent], losses: &[(f64, f64)]) -> Vec<Knot> {
     let sent_at = |at_us: f64| {
-        let after = sent.partition_point(|sample| sample.0 <= at_us);
-        match (after.checked_sub(1).map(|before| sent[before]), sent.get(after)) {
+        let after = samples.partition_point(|sample| sample.at_us <= at_us);
+        match (after.checked_sub(1).map(|before| samples[before]), samples.get(after)) {
             (Some(before), Some(after)) => {
-                before.1 + (after.1 - before.1) * stats::fraction(at_us - before.0, after.0 - before.0)
+                let part = stats::fraction(at_us - before.at_us, after.at_us - before.at_us);
+                before.bytes + (after.bytes - before.bytes) * part
             }
-            (Some(last), None) => last.1,
+            (Some(last), None) => last.bytes,
             (None, _) => 0.0,
         }
     };
     let losses: Vec<(f64, f64, f64)> = losses.iter().map(|&(at_us, passed)| (at_us, passed, sent_at(at_us))).collect();
-    let mut samples = sent.iter().peekable();
-    let mut knots = Vec::with_capacity(sent.len() + losses.len());
+    let mut knots = Vec::with_capacity(samples.len() + losses.len());
+    let mut samples = samples.iter().peekable();
     let mut before: Option<(f64, f64, f64)> = None;
+    let (mut arrived, mut queued_us) = (0.0, 0.0);
     for loss in losses.iter().copied().map(Some).chain([None]) {
-        while let Some(&&(at_us, sent)) = samples.peek()
+        while let Some(&&Sent { at_us, bytes: sent, .. }) = samples.peek()
             && loss.is_none_or(|loss| at_us < loss.0)
         {
-            samples.next();
+            if let Some(sample) = samples.next() {
+                (arrived, queued_us) = (sample.arrived, sample.queued_us);
+            }
             let passed = match (before, loss) {
                 (Some(before), Some(loss)) => {
                     before.1 + (loss.1 - before.1) * stats::fraction(sent - before.2, loss.2 - before.2).clamp(0.0, 1.0)
@@ -143,9 +198,9 @@ fn knots(sent: &[(f64, f64)], losses: &[(f64, f64)]) -> Vec<Knot> {
                 (None, Some(loss)) => (loss.1 - (loss.2 - sent)).max(0.0),
                 (None, None) => sent,
             };
-            knots.push(Knot { at_us, passed, is_loss: false });
+            knots.push(Knot { at_us, passed, arrived, is_loss: false, queued_us });
         }
-        knots.extend(loss.map(|loss| Knot { at_us: loss.0, passed: loss.1, is_loss: true }));
+        knots.extend(loss.map(|loss| Knot { at_us: loss.0, passed: loss.1, arrived, is_loss: true, queued_us }));
         before = loss;
     }
     knots
@@ -155,7 +210,7 @@ fn knots(sent: &[(f64, f64)], losses: &[(f64, f64)]) -> Vec<Knot> {
 fn thin_out(knots: &mut Vec<Knot>) {
     let mut kept: Vec<Knot> = Vec::with_capacity(knots.len());
     for knot in knots.drain(..) {
-        let is_flat = |before: &Knot| before.passed >= knot.passed && !before.is_loss;
+        let is_flat = |before: &Knot| before.passed >= knot.passed && before.arrived >= knot.arrived && !before.is_loss;
         if let [.., before, last] = &kept[..]
             && is_flat(last)
             && is_flat(before)
@@ -190,6 +245,11 @@ pub enum BottleneckKind {
         /// How much later than over the shortest way came what was sent right behind a loss.
         wait: Micros,
     },
+    /// A link whose queue never ran empty meanwhile.
+    Queue {
+        /// By so much longer than over the empty path were round trips.
+        wait: Micros,
+    },
     /// A bucket of tokens, which has no queue.
     Policer,
     /// One of the two: nothing came later behind a loss than at other times, but the connections began before they were seen, and a queue may have
@@ -197,21 +257,56 @@ pub enum BottleneckKind {
     Either,
 }
 
-/// The bottleneck that all of these go through, if they lost what they lost to one; each with what the judge says of it alone. What they have
-/// in common is up to whoever asks: the end that receives all of them, or the one that sends them.
+/// The bottleneck that all of these go through, if they lost what they lost to one, or stood in its queue; each with what the judge says of it
+/// alone. What they have in common is up to whoever asks: the end that receives all of them, or the one that sends them.
 pub fn shared_bottleneck(all: &[(&Passage, &Diagnosis)]) -> Option<SharedBottleneck> {
+    let is_lossy = |passage: &Passage, alone: &Diagnosis| {
+        passage.knots.iter().any(|knot| knot.is_loss) && is_its_doing(alone.limiter, alone.detail)
+    };
+    let (are_lossy, are_queued) = (are_several(all, is_lossy), are_several(all, may_be_queued));
     let passages: Vec<&Passage> = all.iter().map(|(passage, _)| *passage).collect();
     let base = stats::median(passages.iter().map(|passage| (passage.base_rtt, 1.0)))?;
-    if base <= 0.0 || !are_several(all) {
+    if base <= 0.0 || !are_lossy && !are_queued {
         return None;
     }
+    let sum = Sum::new(&passages, base);
+    let full_link = if are_queued { full_link(&passages, &sum, base) } else { None };
+    full_link.or_else(|| if are_lossy { by_losses(&passages, &sum, base) } else { None })
+}
+
+/// The link that all of these fill: its queue stood before all of them for most of the time, and meanwhile it carried the same from any moment
+/// to any other.
+fn full_link(passages: &[&Passage], sum: &Sum, base: f64) -> Option<SharedBottleneck> {
     let mss = passages.iter().map(|passage| passage.mss).fold(0.0, f64::max);
-    let sum = Sum::new(&passages);
+    // Of many senders a sum is nearly level by chance.
+    let uneven = (thresholds::SHARED_CREST / equals(passages).sqrt()).min(thresholds::SHARED_QUEUED_UNEVEN);
+    let segments = thresholds::SHARED_SEGMENTS * mss * (passages.len() as f64).sqrt();
+    let slack = |span: &Span, rate: f64| uneven * rate * span.time + segments;
+    let level = Level::over(&sum.queued, thresholds::SHARED_QUEUED_ROUND_TRIPS * base, slack)?;
+    let is_full = sum.queued_time >= thresholds::SHARED_QUEUED_TIME * sum.time
+        && level.count >= thresholds::SHARED_LEAST[0]
+        && level.part >= thresholds::POLICED_LEVEL
+        && level.rate > 0.0;
+    let queued = |passage: &&Passage| stats::median(passage.queues());
+    let wait = stats::median(passages.iter().filter_map(|passage| Some((queued(passage)?, passage.flight()))))?;
+    (is_full && is_queue(wait, base)).then(|| {
+        SharedBottleneck::new(level, passages, BottleneckKind::Queue { wait: Micros::new(wait.round() as u64) })
+    })
+}
+
+/// Whether a round trip that is so much longer than over the empty path shows a queue.
+fn is_queue(wait: f64, base: f64) -> bool {
+    wait >= ((thresholds::QUEUE_FACTOR - 1.0) * base).max(thresholds::SHARED_STANDING_US)
+}
+
+/// What took all that they lost.
+fn by_losses(passages: &[&Passage], sum: &Sum, base: f64) -> Option<SharedBottleneck> {
+    let mss = passages.iter().map(|passage| passage.mss).fold(0.0, f64::max);
     let wait = stats::median(passages.iter().filter_map(|passage| Some((passage.wait_us?, passage.flight()))))?;
     let levels = Levels::new(&sum.losses, base, mss)?;
     let is_standing = wait >= thresholds::SHARED_STANDING * base;
     let even = levels.even();
-    let level = even.or_else(|| levels.capped(equals(&passages)).filter(|_| is_standing))?;
+    let level = even.or_else(|| levels.capped(equals(passages)).filter(|_| is_standing))?;
     let queued = wait * level.rate;
     let bucket = sum.burst(level.rate);
     let is_bucket = bucket >= level.rate * thresholds::POLICED_BUCKET_US.max(thresholds::POLICED_BY_WAIT * wait)
@@ -232,13 +327,7 @@ pub fn shared_bottleneck(all: &[(&Passage, &Diagnosis)]) -> Option<SharedBottlen
     } else {
         BottleneckKind::Either
     };
-    Some(SharedBottleneck {
-        rate: Rate::from_bps((level.rate * 8e6).round() as u64),
-        span: Micros::new(level.span.round() as u64),
-        slack: Bytes::new(level.slack.round() as u64),
-        connections: passages.len(),
-        kind,
-    })
+    Some(SharedBottleneck::new(level, passages, kind))
 }
 
 /// How many connections that carry as much as each other would carry what these do, as unevenly as chance shares it out.
@@ -247,23 +336,20 @@ fn equals(passages: &[&Passage]) -> f64 {
     stats::fraction(carried().sum::<f64>().powi(2), carried().map(|bytes| bytes.powi(2)).sum())
 }
 
-/// Two of them at least carry more than next to nothing beside the rest, lost something, and seem to be held by that or by the path: applications
-/// that keep to a rate make a level sum, too.
-fn are_several(all: &[(&Passage, &Diagnosis)]) -> bool {
+/// Two of them at least carry more than next to nothing beside the rest, and `may_be` held by a bottleneck: applications that keep to a rate make
+/// a level sum, too.
+fn are_several(all: &[(&Passage, &Diagnosis)], may_be: impl Fn(&Passage, &Diagnosis) -> bool) -> bool {
     let whole: f64 = all.iter().map(|(passage, _)| passage.carried()).sum();
     // Of many, an equal part is little.
     let least = thresholds::SHARED_PART.min(thresholds::SHARED_PART_OF_EQUAL / all.len() as f64) * whole;
-    let is_one = |(passage, diagnosis): &&(&Passage, &Diagnosis)| {
-        passage.carried() >= least
-            && passage.knots.iter().any(|knot| knot.is_loss)
-            && is_its_doing(diagnosis.limiter, diagnosis.detail)
-    };
+    let is_one =
+        |(passage, diagnosis): &&(&Passage, &Diagnosis)| passage.carried() >= least && may_be(passage, diagnosis);
     all.iter().filter(is_one).nth(1).is_some()
 }
 
-/// A loss of any connection, and what had got through of all of them until then.
+/// A moment, as that of a loss of any connection, and what had got through of all of them until then.
 #[derive(Clone, Copy, Debug)]
-struct Loss {
+struct Moment {
     at_us: f64,
     passed: f64,
     /// How exactly that is known: what a connection has in flight is spread over a round trip, of each one for itself.
@@ -276,7 +362,12 @@ struct Sum {
     /// When, and how much until then, up to the first loss.
     begin: Vec<(f64, f64)>,
     /// In order of time.
-    losses: Vec<Loss>,
+    losses: Vec<Moment>,
+    /// Where a queue stood before all of them, a round trip of the empty path apart, and what had arrived.
+    queued: Vec<Moment>,
+    /// The time in which something was under way, and what of it had a queue before all of them, in microseconds.
+    time: f64,
+    queued_time: f64,
 }
 
 /// From a moment on, so much more gets through per microsecond.
@@ -284,25 +375,35 @@ struct Sum {
 struct SlopeChange {
     at_us: f64,
     by: f64,
+    arrives_by: f64,
     uncertainty: f64,
     is_loss: bool,
+    /// What is in flight, and what of it has a queue before it.
+    flight: [f64; 2],
 }
 
 impl Sum {
-    fn new(passages: &[&Passage]) -> Self {
+    /// `base` is the round trip of the empty path.
+    fn new(passages: &[&Passage], base: f64) -> Self {
         let mut changes = Vec::with_capacity(passages.iter().map(|passage| 2 * passage.moments()).sum());
         for passage in passages {
-            let uncertainty = passage.flight().max(thresholds::SHARED_SEGMENTS * passage.mss).powi(2);
+            let flight = passage.flight().max(thresholds::SHARED_SEGMENTS * passage.mss);
+            let uncertainty = flight.powi(2);
             for pair in passage.knots.windows(2) {
                 let (from, to) = (pair[0], pair[1]);
                 if to.at_us > from.at_us {
-                    let by = (to.passed - from.passed) / (to.at_us - from.at_us);
-                    changes.push(SlopeChange { at_us: from.at_us, by, uncertainty, is_loss: from.is_loss });
+                    let time = to.at_us - from.at_us;
+                    let (by, arrives_by) = ((to.passed - from.passed) / time, (to.arrived - from.arrived) / time);
+                    let flight = [flight, if passage.is_queued(&to) { flight } else { 0.0 }];
+                    let is_loss = from.is_loss;
+                    changes.push(SlopeChange { at_us: from.at_us, by, arrives_by, uncertainty, is_loss, flight });
                     changes.push(SlopeChange {
                         at_us: to.at_us,
                         by: -by,
+                        arrives_by: -arrives_by,
                         uncertainty: -uncertainty,
                         is_loss: to.is_loss,
+                        flight: flight.map(|flight| -flight),
                     });
                 }
             }
@@ -310,15 +411,31 @@ impl Sum {
         changes.sort_by(|a, b| a.at_us.total_cmp(&b.at_us));
         let mut sum = Self::default();
         let (mut at_us, mut passed, mut by, mut uncertainty) = (0.0, 0.0, 0.0, 0.0);
+        let [mut arrived, mut arrives_by, mut flight, mut queued] = [0.0; 4];
         for change in changes {
-            passed += by * (change.at_us - at_us);
+            let time = change.at_us - at_us;
+            passed += by * time;
+            arrived += arrives_by * time;
             at_us = change.at_us;
+            // Of a connection that is over, rounding leaves less than a byte.
+            if time > 0.0 && flight >= 1.0 {
+                sum.time += time;
+                if queued >= thresholds::SHARED_QUEUED * flight {
+                    sum.queued_time += time;
+                    if sum.queued.last().is_none_or(|last| at_us - last.at_us >= base) {
+                        sum.queued.push(Moment { at_us, passed: arrived, uncertainty: 0.0 });
+                    }
+                }
+            }
+            flight += change.flight[0];
+            queued += change.flight[1];
             by += change.by;
+            arrives_by += change.arrives_by;
             // Until now, or from now on: it ends and begins at each of its moments.
             let most = f64::max(uncertainty, uncertainty + change.uncertainty);
             uncertainty += change.uncertainty;
             if change.is_loss && sum.losses.last().is_none_or(|last| last.at_us < at_us) {
-                sum.losses.push(Loss { at_us, passed, uncertainty: f64::max(most, 0.0).sqrt() });
+                sum.losses.push(Moment { at_us, passed, uncertainty: f64::max(most, 0.0).sqrt() });
             }
             if sum.losses.is_empty() {
                 sum.begin.push((at_us, passed));
@@ -364,9 +481,11 @@ struct Levels {
 }
 
 impl Levels {
-    fn new(losses: &[Loss], base: f64, mss: f64) -> Option<Self> {
+    fn new(losses: &[Moment], base: f64, mss: f64) -> Option<Self> {
+        let slack =
+            |span: &Span, _: f64| thresholds::SHARED_UNCERTAINTY * span.uncertainty + thresholds::SHARED_SEGMENTS * mss;
         let [short, long] =
-            thresholds::SHARED_ROUND_TRIPS.map(|round_trips| Level::over(losses, round_trips * base, mss));
+            thresholds::SHARED_ROUND_TRIPS.map(|round_trips| Level::over(losses, round_trips * base, slack));
         let [least, least_long] = thresholds::SHARED_LEAST;
         let short = short.filter(|short| short.count >= least)?;
         Some(Self { short, long: long.filter(|long| long.count >= least_long) })
@@ -393,30 +512,29 @@ impl Levels {
 }
 
 impl Level {
-    /// From one loss to the next that is so much later.
-    fn over(losses: &[Loss], least: f64, mss: f64) -> Option<Self> {
+    /// From one moment to the next that is so much later; what gets through at a rate (in bytes per microsecond) is the same where it is to
+    /// within `slack`.
+    fn over(moments: &[Moment], least: f64, slack: impl Fn(&Span, f64) -> f64) -> Option<Self> {
         let mut spans: Vec<Span> = Vec::new();
-        let mut last = *losses.first()?;
-        for loss in losses {
-            let time = loss.at_us - last.at_us;
+        let mut last = *moments.first()?;
+        for moment in moments {
+            let time = moment.at_us - last.at_us;
             if time >= least {
                 // Who has lost nothing for long may have sent less than the bucket would have let through.
                 if time <= thresholds::SHARED_APART * least {
                     spans.push(Span {
                         time,
-                        passed: loss.passed - last.passed,
-                        uncertainty: last.uncertainty.max(loss.uncertainty),
+                        passed: moment.passed - last.passed,
+                        uncertainty: last.uncertainty.max(moment.uncertainty),
                     });
                 }
-                last = *loss;
+                last = *moment;
             }
         }
         let rates = || spans.iter().map(|span| (span.passed / span.time, span.time));
         let rate = stats::median(rates())?;
         let off = |span: &Span| (span.passed - rate * span.time).abs();
-        let is_level = |span: &&Span| {
-            off(span) <= thresholds::SHARED_UNCERTAINTY * span.uncertainty + thresholds::SHARED_SEGMENTS * mss
-        };
+        let is_level = |span: &&Span| off(span) <= slack(span, rate);
         let time = |of: &mut dyn Iterator<Item = &Span>| of.map(|span| span.time).sum::<f64>();
         Some(Self {
             rate,
@@ -429,7 +547,7 @@ impl Level {
     }
 }
 
-/// From one loss to another one.
+/// From one moment to another one.
 #[derive(Clone, Copy, Debug)]
 struct Span {
     time: f64,
@@ -447,28 +565,55 @@ pub enum CommonEnd {
 }
 
 impl SharedBottleneck {
-    /// Puts the bottleneck in the place of what one of its connections seemed to be held by, where that was its losses or the path. `name` is
-    /// that of the end that all of them have in common.
-    pub fn explain(&self, diagnosis: &mut Diagnosis, runs: &mut Vec<Run>, end: CommonEnd, name: &str) {
-        if !is_its_doing(diagnosis.limiter, diagnosis.detail) {
+    fn new(level: Level, passages: &[&Passage], kind: BottleneckKind) -> Self {
+        Self {
+            rate: Rate::from_bps((level.rate * 8e6).round() as u64),
+            span: Micros::new(level.span.round() as u64),
+            slack: Bytes::new(level.slack.round() as u64),
+            connections: passages.len(),
+            kind,
+        }
+    }
+
+    /// Whether it may be what holds a connection of which the judge says this.
+    fn may_hold(&self, passage: &Passage, alone: &Diagnosis) -> bool {
+        match self.kind {
+            BottleneckKind::Queue { .. } => may_be_queued(passage, alone),
+            _ => is_its_doing(alone.limiter, alone.detail),
+        }
+    }
+
+    /// Puts the bottleneck in the place of what one of its connections seemed to be held by, where it may be what holds it. `passage` is that of
+    /// the connection, `name` that of the end that all of them have in common.
+    pub fn explain(
+        &self,
+        passage: &Passage,
+        diagnosis: &mut Diagnosis,
+        runs: &mut Vec<Run>,
+        end: CommonEnd,
+        name: &str,
+    ) {
+        if !self.may_hold(passage, diagnosis) {
             return;
         }
+        let alone = (diagnosis.limiter, diagnosis.detail);
         let detail = match self.kind {
-            BottleneckKind::Link { .. } => Some(Detail::Saturated),
+            BottleneckKind::Link { .. } | BottleneckKind::Queue { .. } => Some(Detail::Saturated),
             BottleneckKind::Policer => Some(Detail::Policed),
             BottleneckKind::Either => None,
         };
-        if diagnosis.limiter == Limiter::CongestionWindow {
-            let by_loss = diagnosis.shares.remove(&Limiter::CongestionWindow).unwrap_or_default();
+        if diagnosis.limiter != Limiter::Path {
+            let part = diagnosis.shares.remove(&diagnosis.limiter).unwrap_or_default();
             let share = diagnosis.shares.entry(Limiter::Path).or_insert(0.0);
-            *share += by_loss;
+            *share += part;
             diagnosis.share = *share;
-            // How many were lost still holds, and when; that no queue formed was this connection's guess.
+            // How many were lost still holds, and when; that no queue formed, or a buffer was full, was this connection's guess.
             let last = diagnosis.evidence.len().saturating_sub(1);
-            diagnosis.evidence.drain(1.min(last)..last);
+            let kept = usize::from(diagnosis.limiter == Limiter::CongestionWindow);
+            diagnosis.evidence.drain(kept.min(last)..last);
         }
         for run in std::mem::take(runs) {
-            let is_its = is_its_doing(run.limiter, run.detail);
+            let is_its = is_its_doing(run.limiter, run.detail) || (run.limiter, run.detail) == alone;
             push_joined(runs, if is_its { Run { limiter: Limiter::Path, detail, ..run } } else { run });
         }
         let time = diagnosis.evidence.last().and_then(|last| last.from_us.zip(last.to_us));
@@ -485,6 +630,10 @@ impl SharedBottleneck {
         (diagnosis.limiter, diagnosis.detail) = (Limiter::Path, detail);
         diagnosis.attainable_bps = Some(self.rate);
         diagnosis.or.clear();
+        if alone.0 == Limiter::Application {
+            let decided_by = "a capture beside the sender, which shows what it waited for".to_owned();
+            diagnosis.or.push(Alternative { limiter: Limiter::Application, decided_by });
+        }
         diagnosis.action = self.action(&of_whom);
     }
 
@@ -498,7 +647,11 @@ impl SharedBottleneck {
 
     fn reason(&self, of_whom: &str) -> String {
         let Self { rate, span, slack, kind, .. } = self;
+        let when = if matches!(kind, BottleneckKind::Queue { .. }) { "while a queue stood" } else { "between losses" };
         let why = match kind {
+            BottleneckKind::Queue { wait } => {
+                format!("round trips were {wait} longer than over the empty path: they fill a link that they share")
+            }
             BottleneckKind::Policer => "nothing queued: they share a policer".to_owned(),
             BottleneckKind::Link { wait } => {
                 format!("segments behind a loss had queued for {wait}: they fill a link that they share")
@@ -510,7 +663,7 @@ impl SharedBottleneck {
             }
         };
         format!(
-            "{of_whom} carried {rate} together between losses (within {slack} of that in nine of ten spans of {span}), and {why}"
+            "{of_whom} carried {rate} together {when} (within {slack} of that in nine of ten spans of {span}), and {why}"
         )
     }
 
@@ -520,7 +673,7 @@ impl SharedBottleneck {
             BottleneckKind::Policer => format!(
                 "no TCP setting raises a policed rate; pace these {of_whom} together just below {rate} to avoid the losses"
             ),
-            BottleneckKind::Link { .. } => {
+            BottleneckKind::Link { .. } | BottleneckKind::Queue { .. } => {
                 format!("nothing to set: these {of_whom} fill the path together, and only a faster link would help")
             }
             BottleneckKind::Either => format!(
@@ -539,282 +692,17 @@ const fn is_its_doing(limiter: Limiter, detail: Option<Detail>) -> bool {
     )
 }
 
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-    use crate::diagnose_streams;
-
-    const MSS: f64 = 1_448.0;
-    const BASE_US: f64 = 100_000.0;
-    const SECONDS: f64 = 30.0;
-
-    /// Numerical Recipes' generator: enough for jitter.
-    struct Random(u64);
-
-    impl Random {
-        fn unit(&mut self) -> f64 {
-            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (self.0 >> 11) as f64 / (1_u64 << 53) as f64
+/// ... and what the queue of a link that others fill, too, can make of one: a flight that it doesn't let grow looks like a full buffer, and
+/// beside the receiver gaps in which others' segments came look like a late writer's. An application that the judge is sure of is one, and
+/// so is one whose data comes in bursts and loses nothing.
+fn may_be_queued(passage: &Passage, alone: &Diagnosis) -> bool {
+    match alone.limiter {
+        Limiter::SendBuffer => true,
+        Limiter::CongestionWindow => alone.detail.is_none() || is_its_doing(alone.limiter, alone.detail),
+        Limiter::Application => {
+            let is_open = passage.is_beside_receiver && alone.detail.is_none() && alone.confidence < Confidence::High;
+            is_open && (passage.knots.iter().any(|knot| knot.is_loss) || passage.is_clocked())
         }
-    }
-
-    /// What takes segments.
-    #[derive(Clone, Copy, Debug)]
-    enum Taker {
-        /// A bucket of so many bytes that fills at so many bytes a microsecond.
-        Bucket(f64, f64),
-        /// Chance, with this probability.
-        Chance(f64),
-        /// A link of so many bytes a microsecond behind a queue of so many bytes.
-        Link(f64, f64),
-    }
-
-    /// So many senders that add a segment in each round trip and halve at a loss, one round trip later.
-    fn senders(count: usize, taker: Taker, seed: u64) -> Vec<Passage> {
-        struct Sender {
-            cwnd: f64,
-            next: f64,
-            halves_at: Option<f64>,
-            passed: f64,
-            knots: Vec<Knot>,
-        }
-        let mut random = Random(seed);
-        let sender = |number| Sender {
-            cwnd: 10.0,
-            next: BASE_US * number as f64 / count as f64,
-            halves_at: None,
-            passed: 0.0,
-            knots: Vec::new(),
-        };
-        let mut senders: Vec<Sender> = (0..count).map(sender).collect();
-        let (mut tokens, mut at) = (if let Taker::Bucket(size, _) = taker { size } else { 0.0 }, 0.0);
-        let mut queued = 0.0_f64;
-        while at < SECONDS * 1e6 {
-            let Some(sender) = senders.iter_mut().min_by(|a, b| a.next.total_cmp(&b.next)) else { break };
-            if let Taker::Bucket(size, rate) = taker {
-                tokens = (tokens + rate * (sender.next - at)).min(size);
-            }
-            if let Taker::Link(rate, _) = taker {
-                queued = (queued - rate * (sender.next - at)).max(0.0);
-            }
-            at = sender.next;
-            let is_lost = match taker {
-                Taker::Bucket(..) => tokens < MSS,
-                Taker::Chance(part) => random.unit() < part,
-                Taker::Link(_, most) => queued + MSS > most,
-            };
-            sender.knots.push(Knot { at_us: at, passed: sender.passed, is_loss: is_lost });
-            if is_lost {
-                sender.halves_at = sender.halves_at.or(Some(at + BASE_US));
-            } else {
-                tokens -= MSS;
-                queued += MSS;
-                sender.passed += MSS;
-            }
-            if sender.halves_at.is_some_and(|halves| at >= halves) {
-                sender.halves_at = None;
-                sender.cwnd = (sender.cwnd / 2.0).max(2.0);
-            }
-            sender.cwnd += 1.0 / sender.cwnd;
-            sender.next += BASE_US / sender.cwnd * (0.5 + random.unit());
-        }
-        let wait_us = if let Taker::Link(rate, most) = taker { most / rate } else { 300.0 };
-        let passage = |sender: Sender| Passage {
-            knots: sender.knots,
-            wait_us: Some(wait_us),
-            is_counted: false,
-            is_whole: true,
-            base_rtt: BASE_US,
-            mss: MSS,
-        };
-        senders.into_iter().map(passage).collect()
-    }
-
-    fn found(passages: &[Passage]) -> Option<SharedBottleneck> {
-        found_as(passages, (Limiter::CongestionWindow, Some(Detail::Loss)))
-    }
-
-    /// What is found where each of them alone seems to be held by that.
-    fn found_as(passages: &[Passage], (limiter, detail): (Limiter, Option<Detail>)) -> Option<SharedBottleneck> {
-        let alone = Diagnosis { limiter, detail, ..Diagnosis::insufficient(String::new()) };
-        shared_bottleneck(&passages.iter().map(|passage| (passage, &alone)).collect::<Vec<_>>())
-    }
-
-    #[test]
-    fn one_connection_shares_nothing_and_a_queue_is_no_bucket() {
-        let mut passages = senders(4, Taker::Bucket(40e3, 0.4), 1);
-        assert_eq!(found(&passages[..1]), None);
-        assert_eq!(found(&[]), None);
-        let known = found(&passages).unwrap();
-        assert_eq!(known.connections, 4);
-        assert!((known.rate.bps() as f64 / 3.2e6 - 1.0).abs() < 0.01, "{known:?}");
-        assert_eq!(known.kind, BottleneckKind::Policer);
-        assert_eq!(found_as(&passages, (Limiter::Path, None)), Some(known));
-        assert_eq!(found_as(&passages, (Limiter::Application, None)), None);
-        // What waits behind a loss stood in a full queue.
-        passages.iter_mut().for_each(|passage| passage.wait_us = Some(60_000.0));
-        assert_eq!(found(&passages).unwrap().kind, BottleneckKind::Link { wait: Micros::new(60_000) });
-        passages.iter_mut().for_each(|passage| passage.wait_us = None);
-        assert_eq!(found(&passages), None);
-    }
-
-    #[test]
-    fn what_passes_between_two_losses_is_spread_as_it_was_sent() {
-        let sent = [(0.0, 0.0), (10.0, 1_000.0), (20.0, 1_000.0), (30.0, 3_000.0), (40.0, 4_000.0)];
-        let knots = knots(&sent, &[(15.0, 900.0), (30.0, 2_500.0)]);
-        let seen: Vec<_> = knots.iter().map(|knot| (knot.at_us, knot.passed, knot.is_loss)).collect();
-        let (sample, loss) = (false, true);
-        assert_eq!(
-            seen,
-            [
-                (0.0, 0.0, sample),
-                (10.0, 900.0, sample),
-                (15.0, 900.0, loss),
-                (20.0, 900.0, sample),
-                (30.0, 2_500.0, loss),
-                (30.0, 2_500.0, sample),
-                (40.0, 3_500.0, sample),
-            ]
-        );
-    }
-
-    /// The same as counters that are read ten times in a round trip.
-    fn counted(passage: &Passage) -> Transfer {
-        let sample = |number: u32| {
-            let at_us = f64::from(number) * BASE_US / 10.0;
-            let past = passage.knots.partition_point(|knot| knot.at_us <= at_us);
-            let lost = passage.knots[..past].iter().filter(|knot| knot.is_loss).count();
-            SenderSample {
-                at_us: Micros::new(at_us as u64),
-                acked: Bytes::new(past.checked_sub(1).map_or(0.0, |last| passage.knots[last].passed) as u64),
-                retransmits: Some(lost as u64),
-                mss: Some(MSS as u32),
-                rtt_us: Some(Micros::new((BASE_US + passage.wait_us.unwrap_or(0.0)) as u64)),
-                min_rtt_us: Some(Micros::new(BASE_US as u64)),
-                in_flight: Some(Bytes::new(passage.flight() as u64)),
-                ..SenderSample::default()
-            }
-        };
-        let sender_samples: Vec<SenderSample> = (0..(SECONDS * 1e7 / BASE_US) as u32).map(sample).collect();
-        let bytes = sender_samples.last().map_or(Bytes::ZERO, |last| last.acked);
-        Transfer { bytes, duration_us: Micros::new((SECONDS * 1e6) as u64), sender_samples, ..Transfer::default() }
-    }
-
-    #[test]
-    fn streams_of_one_test_are_judged_together() {
-        let judged = |taker| {
-            let transfers: Vec<Transfer> = senders(4, taker, 3).iter().map(counted).collect();
-            diagnose_streams(&transfers)
-        };
-        let policed = judged(Taker::Bucket(80e3, 0.4));
-        assert_eq!((policed.limiter, policed.detail), (Limiter::Path, Some(Detail::Policed)), "{policed:#?}");
-        assert!(policed.evidence[1].text.starts_with("4 connections to the receiver carried 3.2"), "{policed:#?}");
-        // Delayed acknowledgements lengthen round trips, too.
-        let waits = |passage| counted(&Passage { wait_us: Some(20_000.0), ..passage });
-        let delayed: Vec<Transfer> = senders(4, Taker::Bucket(80e3, 0.4), 3).into_iter().map(waits).collect();
-        let delayed = diagnose_streams(&delayed);
-        assert_ne!((delayed.limiter, delayed.detail), (Limiter::Path, Some(Detail::Saturated)), "{delayed:#?}");
-        let lost = judged(Taker::Chance(0.01));
-        assert_eq!((lost.limiter, lost.detail), (Limiter::CongestionWindow, Some(Detail::Loss)), "{lost:#?}");
-    }
-
-    /// Losses of sixteen senders, ten round trips apart, between which what 0.4 bytes a microsecond allow got through; in each third such time,
-    /// it was this part of it.
-    fn losses(third: f64) -> Vec<Loss> {
-        let mut loss = Loss { at_us: 0.0, passed: 0.0, uncertainty: 4.0 * MSS };
-        let times = (0..40).map(|number| {
-            loss.at_us += 10.0 * BASE_US;
-            loss.passed += 0.4 * 10.0 * BASE_US * if number % 3 == 0 { third } else { 1.0 };
-            loss
-        });
-        times.collect()
-    }
-
-    #[test]
-    fn a_full_link_never_carries_more() {
-        let levels = |third| Levels::new(&losses(third), BASE_US, MSS).unwrap();
-        assert!(levels(1.0).even().is_some_and(|level| level.crest == 0.0));
-        // Its queue has run empty.
-        let less = levels(0.9);
-        assert!(
-            less.even().is_none() && less.capped(16.0).is_some_and(|level| (level.rate - 0.4).abs() < 1e-9),
-            "{less:?}"
-        );
-        assert!(levels(1.1).even().is_none() && levels(1.1).capped(16.0).is_none());
-        // Of hundreds of senders chance makes a sum that is nearly level.
-        assert!(levels(1.02).capped(16.0).is_some() && levels(1.02).capped(400.0).is_none());
-        // Of fewer such times less is known.
-        let few = Levels::new(&losses(1.02)[..11], BASE_US, MSS).unwrap();
-        assert!(levels(1.02).capped(64.0).is_some() && few.capped(64.0).is_none());
-    }
-
-    #[test]
-    fn a_capture_from_the_middle_does_not_tell_a_policer_from_a_queue_that_is_always_full() {
-        // A bucket that is small shows no burst.
-        let mut passages = senders(8, Taker::Bucket(6e3, 0.8), 1);
-        assert_eq!(found(&passages).unwrap().kind, BottleneckKind::Policer);
-        passages[3..].iter_mut().for_each(|passage| passage.is_whole = false);
-        let bottleneck = found(&passages).unwrap();
-        assert_eq!(bottleneck.kind, BottleneckKind::Either);
-        let mut diagnosis = Diagnosis { limiter: Limiter::Path, ..Diagnosis::insufficient(String::new()) };
-        bottleneck.explain(&mut diagnosis, &mut Vec::new(), CommonEnd::Receiver, "192.0.2.1");
-        assert_eq!((diagnosis.limiter, diagnosis.detail), (Limiter::Path, None));
-        assert!(diagnosis.action.starts_with("capture the beginning of connections"), "{}", diagnosis.action);
-        assert!(diagnosis.evidence[0].text.contains("8 connections to 192.0.2.1"), "{:?}", diagnosis.evidence);
-    }
-
-    #[test]
-    fn of_many_each_carries_little() {
-        let passages = senders(100, Taker::Bucket(4e6, 4.0), 1);
-        assert!(found(&passages).is_some_and(|found| found.connections == 100));
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
-
-        /// Senders that are soon at its rate again after a loss: the bucket is never full for long.
-        #[test]
-        fn a_bucket_shows(count in 2_usize..40, seed in any::<u64>(), share in 0.02_f64..0.1, size in 1.0_f64..5.0) {
-            let rate = share * count as f64;
-            let bucket = found(&senders(count, Taker::Bucket(size * rate * BASE_US, rate), seed));
-            prop_assert!(bucket.is_some_and(|found| found.kind == BottleneckKind::Policer && (found.rate.bps() as f64 / (rate * 8e6) - 1.0).abs() < 0.1), "{bucket:?}");
-        }
-
-        /// Its queue is full whenever it drops.
-        #[test]
-        fn a_link_shows(count in 12_usize..64, seed in any::<u64>(), share in 0.02_f64..0.1, queue in 0.1_f64..1.0) {
-            let rate = share * count as f64;
-            let link = found(&senders(count, Taker::Link(rate, queue * rate * BASE_US), seed));
-            prop_assert!(link.is_some_and(|found| matches!(found.kind, BottleneckKind::Link { .. }) && (found.rate.bps() as f64 / (rate * 8e6) - 1.0).abs() < 0.05), "{link:?}");
-        }
-
-        /// ... also where chance delays look like a queue.
-        #[test]
-        fn chance_is_no_link(count in 2_usize..64, seed in any::<u64>(), chance in 0.001_f64..0.05) {
-            let mut passages = senders(count, Taker::Chance(chance), seed);
-            passages.iter_mut().for_each(|passage| passage.wait_us = Some(BASE_US / 2.0));
-            prop_assert_eq!(found(&passages), None);
-        }
-
-        /// Many senders lose by chance so evenly that their sum is nearly level; it is not level enough.
-        #[test]
-        fn chance_is_no_bucket(count in 2_usize..40, seed in any::<u64>(), chance in 0.001_f64..0.05) {
-            prop_assert_eq!(found(&senders(count, Taker::Chance(chance), seed)), None);
-        }
-
-        #[test]
-        fn nothing_panics(passages in prop::collection::vec(
-            (prop::collection::vec((0_u64..1_000_000, 0_u64..1_000_000, any::<bool>()), 0..60), prop::option::of(0.0..1e6_f64), 1.0..1e6_f64),
-            0..5,
-        )) {
-            let passage = |(mut knots, wait_us, base_rtt): (Vec<(u64, u64, bool)>, Option<f64>, f64)| {
-                knots.sort_unstable();
-                let knot = |(at_us, passed, is_loss): (u64, u64, bool)| Knot { at_us: at_us as f64, passed: passed as f64, is_loss };
-                Passage { knots: knots.into_iter().map(knot).collect(), wait_us, is_counted: false, is_whole: true, base_rtt, mss: MSS }
-            };
-            found(&passages.into_iter().map(passage).collect::<Vec<_>>());
-        }
+        _ => is_its_doing(alone.limiter, alone.detail),
     }
 }

@@ -35,8 +35,8 @@ fn look_together(transfers: &[Transfer], single: &mut [Diagnosis]) {
     }
     if let Some(bottleneck) = shared_bottleneck(&passages.iter().zip(&*single).collect::<Vec<_>>()) {
         let receiver = transfers.first().map(sentences::receiver).unwrap_or_default();
-        for diagnosis in single {
-            bottleneck.explain(diagnosis, &mut Vec::new(), CommonEnd::Receiver, &receiver);
+        for (passage, diagnosis) in passages.iter().zip(single) {
+            bottleneck.explain(passage, diagnosis, &mut Vec::new(), CommonEnd::Receiver, &receiver);
         }
     }
 }

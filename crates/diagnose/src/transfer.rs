@@ -27,6 +27,9 @@ pub struct Transfer {
     /// The payload of segments that vanished until smaller ones took their place, where packets show that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost_size: Option<u32>,
+    /// Whether packets show that a full-size segment got through: what stalls later doesn't do so for its size.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub full_size_passed: bool,
     /// What was lost on the way, where packets show when.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drops: Option<Drops>,

@@ -335,6 +335,7 @@ impl Accounts<'_> {
             idle_rtt: self.idle_rtt,
             path_mtu: told_mtu,
             lost_size: None,
+            full_size_passed: false,
             drops: None,
             opening: None,
             write: None,

@@ -114,8 +114,10 @@ fn look_together(all: &mut [Found]) {
         };
         let peer = peer.to_string();
         for place in group {
-            let Found { diagnosis, runs, .. } = &mut all[place];
-            bottleneck.explain(diagnosis, runs, CommonEnd::Receiver, &peer);
+            let Found { diagnosis, runs, passage, .. } = &mut all[place];
+            if let Some(passage) = passage {
+                bottleneck.explain(passage, diagnosis, runs, CommonEnd::Receiver, &peer);
+            }
         }
     }
 }

@@ -270,6 +270,8 @@ pub(crate) struct Half {
     first_from: Option<u64>,
     /// The payload of the first segment that has any.
     first_len: u32,
+    /// Where the first full-size segment ended, which offload may have sent together with others.
+    full_end: Option<u64>,
     /// When acknowledgements began to pass again after longer than the way to the sender and back takes.
     train_ns: u64,
     last_ack_ns: u64,
@@ -337,6 +339,7 @@ impl Half {
             round_trips: 0,
             first_from: None,
             first_len: 0,
+            full_end: None,
             train_ns: 0,
             last_ack_ns: 0,
             nearer: Nearer::default(),
@@ -390,6 +393,7 @@ impl Half {
             round_trips,
             first_from,
             first_len,
+            full_end,
             train_ns,
             last_ack_ns,
             nearer,
@@ -416,7 +420,7 @@ impl Half {
         (*snd_max, *una, *acked, *karn, *duplicates) = (BASE, BASE, false, 0, 0);
         (*srtt_ns, *rttvar_ns, *queueing) = (0, 0, Queueing::default());
         (*lone, *writes, *closed, *raw_window) = (Lone::default(), Writes::default(), false, 0);
-        (*round_trips, *first_from, *first_data_ns, *last_data_ns) = (0, None, None, 0);
+        (*round_trips, *first_from, *full_end, *first_data_ns, *last_data_ns) = (0, None, None, None, 0);
         (*fin, *stuck, *black_hole) = (None, None, None);
         (*too_large, *begins_beyond) = (None, false);
         (*silence, *is_hollow) = (Silence::default(), false);
@@ -513,17 +517,28 @@ impl Half {
     /// smaller one took its place, or beside the receiver, nothing came for `silent_ns` after the handshake, and then
     /// smaller ones than were `announced`, from the middle of what had been sent.
     pub(crate) fn lost_size(&self, announced: Option<u16>, silent_ns: u64) -> Option<u32> {
+        let stuck = || self.black_hole.filter(|_| !self.acked).map(|(size, _)| size);
+        self.outgrown_size(announced, silent_ns).or_else(stuck)
+    }
+
+    /// The same where smaller ones got through.
+    pub(crate) fn outgrown_size(&self, announced: Option<u16>, silent_ns: u64) -> Option<u32> {
         let (near_ns, far_ns) = (self.near_ns(), self.far.least_ns.unwrap_or(u64::MAX));
         let allowed = announced.map_or(0, u32::from);
         let is_beside_receiver = near_ns > far_ns && silent_ns >= LEAST_RTO_NS.max(near_ns.saturating_mul(4));
         let begins_late = is_beside_receiver && self.begins_beyond && self.first_len < allowed / 20 * 19;
-        // Timestamps take 12 bytes of each segment (RFC 6691).
         let largest = self.counters.largest;
         // Offloads join segments.
         let segment = largest.div_ceil(largest.div_ceil(allowed.max(1)).max(1));
-        let is_hollow = self.is_hollow && segment + 12 < allowed;
-        let repeated = self.too_large.or_else(|| self.black_hole.filter(|_| !self.acked).map(|(size, _)| size));
-        repeated.or_else(|| (begins_late || is_hollow).then_some(allowed))
+        // Timestamps take 12 bytes of each segment (RFC 6691).
+        let none_is_full = segment + 12 < allowed;
+        let is_hollow = (begins_late || self.is_hollow) && none_is_full;
+        self.too_large.or_else(|| is_hollow.then_some(allowed))
+    }
+
+    /// Whether a full-size segment is known to have got through.
+    pub(crate) fn full_size_passed(&self) -> bool {
+        self.full_end.is_some_and(|end| end <= self.una)
     }
 
     /// The sequence number of its SYN.
@@ -708,7 +723,7 @@ impl Half {
     }
 
     /// Most of the path is before the place of capture.
-    fn is_beside_receiver(&self) -> bool {
+    pub(crate) fn is_beside_receiver(&self) -> bool {
         self.far.least_ns.is_some_and(|far_ns| self.near_ns() > far_ns)
     }
 
@@ -845,6 +860,9 @@ impl Half {
             self.counters.initial_window += u64::from(seen.len);
         }
         let is_small = seen.len < mss;
+        if !is_small {
+            self.full_end.get_or_insert_with(|| from + u64::from(mss));
+        }
         self.note_question(now);
         self.note_answer(now, from, is_small);
         // Every second full segment is acknowledged at once (RFC 9293, section 3.8.6.3).

@@ -87,6 +87,17 @@ pub struct Verdict {
     pub transfer: Option<Transfer>,
     /// What it shows of a bottleneck that others share, until all of them have been looked at together.
     passage: Option<Box<Passage>>,
+    /// What it says of the sizes that pass, until then, too.
+    sizes: Sizes,
+}
+
+/// What one connection says of the sizes that pass.
+#[derive(Clone, Debug, Default)]
+struct Sizes {
+    /// The payload of a full-size segment that got through.
+    passed: Option<u32>,
+    /// What it would be judged if the path were known to take its segments, where it seems that they vanish for their size.
+    otherwise: Option<Box<(Diagnosis, Vec<Run>)>>,
 }
 
 /// How a connection began, as far as it was seen.
@@ -185,7 +196,10 @@ fn side(connection: &Connection, sender: Sender, ends: [Endpoint; 2], keep: Keep
             let diagnosis = unseen(half, peer).map_or(diagnosis, |reason| Diagnosis::insufficient(reason.to_owned()));
             let loaded_rtt = median(transfer.sender_samples.iter().filter_map(|sample| sample.rtt_us).collect());
             let passage = shared::passage(half, &transfer).map(Box::new);
-            Box::new(Verdict { diagnosis, runs, loaded_rtt, transfer: keep.transfers.then_some(transfer), passage })
+            let mss = half.mss(peer.syn.and_then(|syn| syn.mss), timestamps);
+            let sizes = shared::sizes(&transfer, &diagnosis, mss, transfer::is_outgrown(connection, sender));
+            let transfer = keep.transfers.then_some(transfer);
+            Box::new(Verdict { diagnosis, runs, loaded_rtt, transfer, passage, sizes })
         });
     Side {
         counters: Counters { carried, ..half.counters },

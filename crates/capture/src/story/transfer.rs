@@ -50,8 +50,8 @@ pub(super) fn transfer(connection: &Connection, sender: Sender, [from, to]: [End
             count: u32::try_from(half.round_trips).unwrap_or(u32::MAX),
         }),
         path_mtu: connection.too_big_mtu,
-        lost_size: half
-            .lost_size(connection.half(other(sender)).syn.and_then(|syn| syn.mss), silent_ns(connection, half)),
+        lost_size: half.lost_size(announced(connection, sender), silent_ns(connection, half)),
+        full_size_passed: half.full_size_passed(),
         opening: opening(connection, half),
         drops: drops(half, bins.start_ns()),
         write: half.write().map(Bytes::new),
@@ -62,6 +62,17 @@ pub(super) fn transfer(connection: &Connection, sender: Sender, [from, to]: [End
         receiver_samples: series.receivers(coarse),
         blind: blind(connection, sender, half),
     })
+}
+
+/// Whether smaller segments got through than those that were lost.
+pub(super) fn is_outgrown(connection: &Connection, sender: Sender) -> bool {
+    let half = connection.half(sender);
+    half.outgrown_size(announced(connection, sender), silent_ns(connection, half)).is_some()
+}
+
+/// The largest segment that the receiver takes.
+fn announced(connection: &Connection, sender: Sender) -> Option<u16> {
+    connection.half(other(sender)).syn.and_then(|syn| syn.mss)
 }
 
 /// From the handshake to the first payload.

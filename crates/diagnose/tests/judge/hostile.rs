@@ -133,7 +133,7 @@ prop_compose! {
             source: Source::Live, sender, receiver,
             bytes: Bytes::new(total), duration_us: Micros::new(duration),
             idle_rtt: idle.map(|us| RttSummary { min_us: us, p50_us: us, count: 1 }),
-            path_mtu, lost_size: None, drops, opening: None, write: None, write_every_us: None, link_rate: None, path_rate: known.map(|rate_bps| PathRate { rate_bps, lower_bound }),
+            path_mtu, lost_size: None, full_size_passed: false, drops, opening: None, write: None, write_every_us: None, link_rate: None, path_rate: known.map(|rate_bps| PathRate { rate_bps, lower_bound }),
             sender_samples, receiver_samples, blind: Vec::new(),
         }
     }

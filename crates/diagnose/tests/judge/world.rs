@@ -289,6 +289,7 @@ impl World {
             idle_rtt: Some(RttSummary { min_us: rtt_us, p50_us: rtt_us, count: 5 }),
             path_mtu: Some(1_500),
             lost_size: None,
+            full_size_passed: false,
             drops: None,
             opening: None,
             write: None,
