@@ -143,7 +143,7 @@ impl Passage {
         let sum = Sum::new(&[self], self.base_rtt);
         let slack = |span: &Span, rate: f64| thresholds::SHARED_QUEUED_UNEVEN * rate * span.time + self.mss;
         Level::over(&sum.queued, thresholds::SHARED_ROUND_TRIPS[0] * self.base_rtt, slack)
-            .is_some_and(|level| level.part >= thresholds::SHARED_CLOCKED)
+            .is_some_and(|level| level.rate > 0.0 && level.part >= thresholds::SHARED_CLOCKED)
     }
 
     /// What gets through in a round trip, on average.

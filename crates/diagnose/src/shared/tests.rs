@@ -268,25 +268,57 @@ fn a_queue_that_never_runs_empty_is_that_of_a_full_link() {
     assert_eq!(found_as(&dry, alone), None);
 }
 
+/// Six connections through a link that is never idle, whose queue always stands: each round trip all get the same of it, or one of them everything.
+fn beside_their_receiver(is_even: bool) -> Vec<Passage> {
+    let mut random = Random(7);
+    let owners: Vec<usize> = (0..300).map(|_| (random.unit() * 6.0) as usize).collect();
+    let passage = |own: usize| {
+        let part = |owner: &usize| if is_even { 1.0 / 6.0 } else { f64::from(u8::from(*owner == own)) };
+        let arrived = owners.iter().scan(0.0, |sum: &mut f64, owner| {
+            *sum += 0.4 * BASE_US * part(owner);
+            Some(*sum)
+        });
+        let knot = |(number, arrived): (usize, f64)| Knot {
+            at_us: number as f64 * BASE_US,
+            passed: arrived,
+            arrived,
+            is_loss: false,
+            queued_us: BASE_US as f32,
+        };
+        let knots = core::iter::once(0.0).chain(arrived).enumerate().map(knot).collect();
+        let (is_counted, is_whole) = (false, true);
+        Passage { knots, wait_us: None, is_counted, is_whole, is_beside_receiver: true, base_rtt: BASE_US, mss: MSS }
+    };
+    (0..6).map(passage).collect()
+}
+
 #[test]
 fn beside_a_receiver_gaps_in_which_others_came_are_no_late_writer() {
-    let mut passages = before_a_deep_queue(6);
     let (limiter, confidence) = (Limiter::Application, Confidence::Medium);
     let alone = Diagnosis { limiter, detail: None, confidence, ..Diagnosis::insufficient(String::new()) };
     let found = |passages: &[Passage], alone: &Diagnosis| {
         shared_bottleneck(&passages.iter().map(|passage| (passage, alone)).collect::<Vec<_>>())
     };
-    assert_eq!(found(&passages, &alone), None, "beside the sender it shows what it waits for");
-    passages.iter_mut().for_each(|passage| passage.is_beside_receiver = true);
+    let passages = beside_their_receiver(true);
     let bottleneck = found(&passages, &alone).unwrap();
+    assert_eq!(bottleneck.rate.bps(), 3_200_000);
     let mut explained = alone.clone();
     bottleneck.explain(&passages[0], &mut explained, &mut Vec::new(), CommonEnd::Receiver, "192.0.2.1");
     assert_eq!((explained.limiter, explained.or[0].limiter), (Limiter::Path, Limiter::Application));
-    for alone in
-        [Diagnosis { confidence: Confidence::High, ..alone.clone() }, Diagnosis { detail: Some(Detail::Idle), ..alone }]
-    {
+    for alone in [
+        Diagnosis { confidence: Confidence::High, ..alone.clone() },
+        Diagnosis { detail: Some(Detail::Idle), ..alone.clone() },
+    ] {
         assert_eq!(found(&passages, &alone), None);
     }
+    // Beside the sender it shows what it waits for, and bursts are an application's, unless something of them was lost.
+    let mut near = passages;
+    near.iter_mut().for_each(|passage| passage.is_beside_receiver = false);
+    assert_eq!(found(&near, &alone), None);
+    let mut bursts = beside_their_receiver(false);
+    assert_eq!(found(&bursts, &alone), None);
+    bursts.iter_mut().for_each(|passage| passage.knots[200].is_loss = true);
+    assert!(found(&bursts, &alone).is_some());
 }
 
 /// A hundred drawn groups of `count` senders, of which `is_such` says how many there are.
