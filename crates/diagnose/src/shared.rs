@@ -134,7 +134,7 @@ impl Passage {
 
     /// Whether a queue stood before it until a moment.
     fn is_queued(&self, until: &Knot) -> bool {
-        is_queue(f64::from(until.queued_us), self.base_rtt)
+        shows_queue(f64::from(until.queued_us), self.base_rtt)
     }
 
     /// Whether as much arrives from one round trip to the next while a queue stands, as of a sender that acknowledgements clock. What an
@@ -289,13 +289,13 @@ fn full_link(passages: &[&Passage], sum: &Sum, base: f64) -> Option<SharedBottle
         && level.rate > 0.0;
     let queued = |passage: &&Passage| stats::median(passage.queues());
     let wait = stats::median(passages.iter().filter_map(|passage| Some((queued(passage)?, passage.flight()))))?;
-    (is_full && is_queue(wait, base)).then(|| {
+    (is_full && shows_queue(wait, base)).then(|| {
         SharedBottleneck::new(level, passages, BottleneckKind::Queue { wait: Micros::new(wait.round() as u64) })
     })
 }
 
 /// Whether a round trip that is so much longer than over the empty path shows a queue.
-fn is_queue(wait: f64, base: f64) -> bool {
+fn shows_queue(wait: f64, base: f64) -> bool {
     wait >= ((thresholds::QUEUE_FACTOR - 1.0) * base).max(thresholds::SHARED_STANDING_US)
 }
 
@@ -456,12 +456,12 @@ impl Sum {
     }
 }
 
-/// What gets through between losses, as far as it is always the same.
+/// What gets through from one moment to another, as far as it is always the same.
 #[derive(Clone, Copy, Debug)]
 struct Level {
     /// In bytes per microsecond.
     rate: f64,
-    /// How many times between losses there are, and how long they are (median, in microseconds).
+    /// How many times there are, and how long they are (median, in microseconds).
     count: usize,
     span: f64,
     /// In this part of their time what got through was the same.
@@ -694,9 +694,10 @@ const fn is_its_doing(limiter: Limiter, detail: Option<Detail>) -> bool {
 
 /// ... and what the queue of a link that others fill, too, can make of one: a flight that it doesn't let grow looks like a full buffer, and
 /// beside the receiver gaps in which others' segments came look like a late writer's. An application that the judge is sure of is one, and
-/// so is one whose data comes in bursts and loses nothing.
+/// so is one whose data comes in bursts and loses nothing. What counters know of round trips shows no queue.
 fn may_be_queued(passage: &Passage, alone: &Diagnosis) -> bool {
     match alone.limiter {
+        _ if passage.is_counted => false,
         Limiter::SendBuffer => true,
         Limiter::CongestionWindow => alone.detail.is_none() || is_its_doing(alone.limiter, alone.detail),
         Limiter::Application => {

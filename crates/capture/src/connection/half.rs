@@ -523,10 +523,10 @@ impl Half {
 
     /// The same where smaller ones got through.
     pub(crate) fn outgrown_size(&self, announced: Option<u16>, silent_ns: u64) -> Option<u32> {
-        let (near_ns, far_ns) = (self.near_ns(), self.far.least_ns.unwrap_or(u64::MAX));
         let allowed = announced.map_or(0, u32::from);
-        let is_beside_receiver = near_ns > far_ns && silent_ns >= LEAST_RTO_NS.max(near_ns.saturating_mul(4));
-        let begins_late = is_beside_receiver && self.begins_beyond && self.first_len < allowed / 20 * 19;
+        let was_silent = silent_ns >= LEAST_RTO_NS.max(self.near_ns().saturating_mul(4));
+        let begins_late =
+            self.is_beside_receiver() && was_silent && self.begins_beyond && self.first_len < allowed / 20 * 19;
         let largest = self.counters.largest;
         // Offloads join segments.
         let segment = largest.div_ceil(largest.div_ceil(allowed.max(1)).max(1));

@@ -4,6 +4,7 @@
 mod packed;
 mod reports;
 mod shared;
+mod sizes;
 mod transfer;
 
 pub use reports::Reports;
@@ -11,8 +12,9 @@ pub use reports::Reports;
 use fullpipe_diagnose::{Detail, Diagnosis, Limiter, Passage, Run, SynFacts, Transfer, diagnose_with_runs};
 use fullpipe_units::{Bytes, Micros, Rate};
 
+use self::sizes::Sizes;
 use crate::{
-    Endpoint, Key, Sender,
+    Address, Endpoint, Key, Sender,
     connection::{
         Connection,
         half::{Counters, Half},
@@ -91,15 +93,6 @@ pub struct Verdict {
     sizes: Sizes,
 }
 
-/// What one connection says of the sizes that pass.
-#[derive(Clone, Debug, Default)]
-struct Sizes {
-    /// The payload of a full-size segment that got through.
-    passed: Option<u32>,
-    /// What it would be judged if the path were known to take its segments, where it seems that they vanish for their size.
-    otherwise: Option<Box<(Diagnosis, Vec<Run>)>>,
-}
-
 /// How a connection began, as far as it was seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Handshake {
@@ -132,6 +125,17 @@ impl Report {
     /// Payload of both directions, repeats apart.
     pub fn payload(&self) -> Bytes {
         Bytes::new(self.sides.iter().map(|side| side.counters.payload).sum())
+    }
+
+    /// When its last packet came, on the clock of `started_ns`.
+    fn ended_ns(&self) -> u64 {
+        self.started_ns.saturating_add(self.lasted.get().saturating_mul(1_000))
+    }
+
+    /// From whom to whom a side sends.
+    fn ends(&self, side: usize) -> [Address; 2] {
+        let [a, b] = [self.a.address, self.b.address];
+        if side == 0 { [a, b] } else { [b, a] }
     }
 
     /// How much a person would gain by looking at it: the time that something which can be lifted took.
@@ -188,6 +192,7 @@ fn side(connection: &Connection, sender: Sender, ends: [Endpoint; 2], keep: Keep
     let sending = micros(half.last_data_ns.saturating_sub(half.first_data_ns.unwrap_or(half.last_data_ns)));
     let timestamps = half.syn.zip(peer.syn).is_some_and(|(own, other)| own.timestamps && other.timestamps);
     let carried = carried(half, peer);
+    let mss = half.mss(peer.syn.and_then(|syn| syn.mss), timestamps);
     let verdict = is_worth_judging(connection, half)
         .then(|| transfer::transfer(connection, sender, ends))
         .flatten()
@@ -196,14 +201,13 @@ fn side(connection: &Connection, sender: Sender, ends: [Endpoint; 2], keep: Keep
             let diagnosis = unseen(half, peer).map_or(diagnosis, |reason| Diagnosis::insufficient(reason.to_owned()));
             let loaded_rtt = median(transfer.sender_samples.iter().filter_map(|sample| sample.rtt_us).collect());
             let passage = shared::passage(half, &transfer).map(Box::new);
-            let mss = half.mss(peer.syn.and_then(|syn| syn.mss), timestamps);
-            let sizes = shared::sizes(&transfer, &diagnosis, mss, transfer::is_outgrown(connection, sender));
+            let sizes = Sizes::new(&transfer, &diagnosis, mss, transfer::is_outgrown(connection, sender));
             let transfer = keep.transfers.then_some(transfer);
             Box::new(Verdict { diagnosis, runs, loaded_rtt, transfer, passage, sizes })
         });
     Side {
         counters: Counters { carried, ..half.counters },
-        mss: half.mss(peer.syn.and_then(|syn| syn.mss), timestamps),
+        mss,
         syn: half.syn.map(|syn| facts(syn, half.syn_window)),
         platform: fingerprint::guess(connection, sender),
         away: half.near.least_ns.map(|_| micros(half.near_ns())),

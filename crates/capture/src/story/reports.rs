@@ -7,7 +7,7 @@ use std::{borrow::Cow, cmp::Ordering};
 use super::{
     Report,
     packed::{pack, unpack},
-    report, shared,
+    report, shared, sizes,
 };
 use crate::{
     Key, Slot,
@@ -170,7 +170,9 @@ impl Reports {
                 self.parts[usize::from(entry.part)].judged[entry.place as usize].number = number;
             }
         }
-        shared::look(&mut self.parts.iter_mut().flat_map(|part| &mut part.judged).collect::<Vec<_>>());
+        let mut judged: Vec<_> = self.parts.iter_mut().flat_map(|part| &mut part.judged).collect();
+        sizes::look(&mut judged);
+        shared::look(&mut judged);
         for entry in self.entries.iter_mut().filter(|entry| matches!(entry.kind, Kind::Judged)) {
             entry.weight = self.parts[usize::from(entry.part)].judged[entry.place as usize].weight();
         }

@@ -1,15 +1,12 @@
 //! Connections of one capture that go through one bottleneck: which of them may, and what becomes of their verdicts. What is *not* here: whether
 //! they do (`diagnose::shared`).
 
-use core::{cmp::Ordering, net::IpAddr};
+use core::net::IpAddr;
 use std::collections::BTreeMap;
 
-use fullpipe_diagnose::{
-    CommonEnd, Detail, Diagnosis, Evidence, Passage, Transfer, diagnose_with_runs, shared_bottleneck,
-};
-use fullpipe_units::Bytes;
+use fullpipe_diagnose::{CommonEnd, Diagnosis, Passage, Transfer, shared_bottleneck};
 
-use super::{Report, Sizes};
+use super::Report;
 use crate::{Address, PARTS, connection::half::Half};
 
 /// Less payload than this, without a loss, makes no difference to what all get through: 200 segments of an Ethernet path.
@@ -28,14 +25,6 @@ pub(super) fn passage(half: &Half, transfer: &Transfer) -> Option<Passage> {
 /// What the passages of one follower take at the most, in moments of 32 bytes each: 32 MB of all followers, and four times that while those
 /// that have an end in common are looked at.
 const MOST: usize = (1 << 20) / PARTS;
-
-/// What `transfer`, of segments of `mss` bytes, says of the sizes that pass. `is_outgrown`: smaller ones got through than those that were lost.
-pub(super) fn sizes(transfer: &Transfer, diagnosis: &Diagnosis, mss: u32, is_outgrown: bool) -> Sizes {
-    let otherwise =
-        || Box::new(diagnose_with_runs(&Transfer { full_size_passed: true, lost_size: None, ..transfer.clone() }));
-    let is_open = diagnosis.detail == Some(Detail::MtuBlackHole) && !is_outgrown;
-    Sizes { passed: transfer.full_size_passed.then_some(mss), otherwise: is_open.then(otherwise) }
-}
 
 /// What passages take so far.
 #[derive(Clone, Copy, Debug, Default)]
@@ -57,7 +46,6 @@ impl Room {
 
 /// Looks at those together that have an end in common, and keeps nothing of what that took.
 pub(super) fn look(reports: &mut [&mut Report]) {
-    look_at_sizes(reports);
     for end in [CommonEnd::Receiver, CommonEnd::Sender] {
         let mut groups: BTreeMap<(Address, u32), Vec<(usize, usize)>> = BTreeMap::new();
         for (place, report) in reports.iter().enumerate() {
@@ -73,57 +61,7 @@ pub(super) fn look(reports: &mut [&mut Report]) {
         }
     }
     let verdicts = reports.iter_mut().flat_map(|report| &mut report.sides).filter_map(|side| side.verdict.as_mut());
-    verdicts.for_each(|verdict| (verdict.passage, verdict.sizes) = (None, Sizes::default()));
-}
-
-/// A connection that got nothing through may have been starved: where another one from the same sender to the same receiver got segments of
-/// that size through meanwhile, they don't vanish for it.
-fn look_at_sizes(reports: &mut [&mut Report]) {
-    let mut verdicts = reports.iter().flat_map(|report| &report.sides).filter_map(|side| side.verdict.as_ref());
-    if !verdicts.any(|verdict| verdict.sizes.otherwise.is_some()) {
-        return;
-    }
-    let lasted = |report: &Report| {
-        (report.started_ns, report.started_ns.saturating_add(report.lasted.get().saturating_mul(1_000)))
-    };
-    // The largest size that passed, and from when to when connections lasted that got it through.
-    let mut passed: BTreeMap<(Address, Address, u32), (u32, u64, u64)> = BTreeMap::new();
-    for report in reports.iter() {
-        let (from_ns, to_ns) = lasted(report);
-        for (side, ends) in report.sides.iter().zip(ways(report)) {
-            let Some(size) = side.verdict.as_ref().and_then(|verdict| verdict.sizes.passed) else { continue };
-            let most = passed.entry(ends).or_insert((size, from_ns, to_ns));
-            *most = match size.cmp(&most.0) {
-                Ordering::Less => *most,
-                Ordering::Equal => (size, most.1.min(from_ns), most.2.max(to_ns)),
-                Ordering::Greater => (size, from_ns, to_ns),
-            };
-        }
-    }
-    for report in reports.iter_mut() {
-        let ((from_ns, to_ns), ways) = (lasted(report), ways(report));
-        for (side, ends) in report.sides.iter_mut().zip(ways) {
-            let Some((verdict, &(size, from, to))) = side.verdict.as_mut().zip(passed.get(&ends)) else { continue };
-            if size >= side.mss
-                && from <= to_ns
-                && to >= from_ns
-                && let Some(otherwise) = verdict.sizes.otherwise.take()
-            {
-                (verdict.diagnosis, verdict.runs) = *otherwise;
-                let size = Bytes::new(u64::from(size));
-                let text =
-                    format!("the path takes segments of {size}: another connection between these two got them through");
-                let last = verdict.diagnosis.evidence.len().saturating_sub(1);
-                verdict.diagnosis.evidence.insert(last, Evidence { text, from_us: None, to_us: None, packets: None });
-            }
-        }
-    }
-}
-
-/// From whom to whom each side of it sends, and over which network.
-fn ways(report: &Report) -> [(Address, Address, u32); 2] {
-    let (a, b) = (report.a.address, report.b.address);
-    [(a, b, report.outer), (b, a, report.outer)]
+    verdicts.for_each(|verdict| verdict.passage = None);
 }
 
 /// Those of a group whose connections lasted at the same time, or are linked by others that did: what held them at another time may be another
@@ -138,7 +76,7 @@ fn at_once(reports: &[&mut Report], mut group: Vec<(usize, usize)>) -> Vec<Vec<(
             Some(group) if report.started_ns <= until_ns => group.push(one),
             _ => groups.push(vec![one]),
         }
-        until_ns = until_ns.max(report.started_ns.saturating_add(report.lasted.get().saturating_mul(1_000)));
+        until_ns = until_ns.max(report.ended_ns());
     }
     groups
 }
@@ -164,9 +102,9 @@ fn passage_of(report: &Report, side: usize) -> Option<(&Passage, &Diagnosis)> {
 
 /// The address of the end that what this side sends has in common with others.
 fn common(report: &Report, side: usize, end: CommonEnd) -> Address {
-    let [own, other] = if side == 0 { [report.a, report.b] } else { [report.b, report.a] };
+    let [sender, receiver] = report.ends(side);
     match end {
-        CommonEnd::Sender => own.address,
-        CommonEnd::Receiver => other.address,
+        CommonEnd::Sender => sender,
+        CommonEnd::Receiver => receiver,
     }
 }

@@ -351,7 +351,7 @@ fn a_bucket_shows() {
     assert_eq!(shown, 100);
 }
 
-/// Its queue is full whenever it drops. Where chance has it run empty often, a link is missed.
+/// Its queue is full whenever it drops. (Where it happens to run empty often, a link is missed: one in some hundred draws, none of these.)
 #[test]
 fn a_link_shows() {
     let shown = of_a_hundred(12..64, |count, random, seed| {
@@ -362,11 +362,11 @@ fn a_link_shows() {
             is_link && is_at(&found, rate, 0.05)
         })
     });
-    assert!(shown >= 95, "{shown}");
+    assert_eq!(shown, 100);
 }
 
 /// Many senders lose by chance so evenly that their sum is nearly level; it is not level enough, also where chance delays look like a
-/// queue, or round trips are long all the time.
+/// queue (but for one of these draws), or round trips are long all the time.
 #[test]
 fn chance_is_no_bottleneck() {
     let called = |prepare: fn(&mut Passage), alone: (Limiter, Option<Detail>)| {
@@ -381,7 +381,7 @@ fn chance_is_no_bottleneck() {
     let waits = called(|passage| passage.wait_us = Some(BASE_US / 2.0), by_loss);
     let is_long = |passage: &mut Passage| passage.knots.iter_mut().for_each(|knot| knot.queued_us = BASE_US as f32);
     let stands = called(is_long, (Limiter::SendBuffer, None));
-    assert!(at_once == 0 && waits <= 2 && stands <= 2, "{at_once} {waits} {stands}");
+    assert_eq!([at_once, waits, stands], [0, 1, 0]);
 }
 
 proptest! {
