@@ -5,11 +5,12 @@
 
 use std::{
     fs,
-    io::{BufRead, BufReader, Read, Write},
+    io::{BufRead, BufReader, ErrorKind, Read, Write},
     net::{SocketAddr, TcpListener, TcpStream},
     path::Path,
     process::{Child, Command, Stdio},
-    time::Duration,
+    thread,
+    time::{Duration, Instant},
 };
 
 use tempfile::TempDir;
@@ -252,14 +253,33 @@ fn ctrl_c_ends_it_and_its_run() {
     let form = format!("command=measure&host=127.0.0.1%3A{port}&direction=up&seconds=1&connections=");
     let started = web.ask("POST /runs", &[FORM, ("x-fullpipe", &secret)], &form);
     assert_eq!(status(&started), 201);
+    // Not before the run has begun: ended too soon, it never connects.
+    let mut stream = accepted(&silent);
     let id = web.child.id().to_string();
     assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
     assert!(web.child.wait().unwrap().success());
     // Its run ended with it: nobody holds the connection any more.
-    let (mut stream, _) = silent.accept().unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
     let mut rest = Vec::new();
     stream.read_to_end(&mut rest).unwrap();
+}
+
+/// The next connection, which comes within a minute.
+fn accepted(listener: &TcpListener) -> TcpStream {
+    listener.set_nonblocking(true).unwrap();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        match listener.accept() {
+            Ok((stream, _)) => {
+                stream.set_nonblocking(false).unwrap();
+                return stream;
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock && Instant::now() < deadline => {
+                thread::sleep(Duration::from_millis(20));
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
 }
 
 #[test]
