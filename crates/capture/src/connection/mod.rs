@@ -5,10 +5,12 @@ pub(crate) mod bins;
 mod clock;
 mod copies;
 mod drops;
+mod early;
 mod flight;
 pub(crate) mod half;
 mod ranges;
 mod repeats;
+mod setting;
 mod spacing;
 mod writes;
 
@@ -20,7 +22,9 @@ use crate::{
     track::{options::Options, seen::Seen},
 };
 use copies::Copies;
+use early::Early;
 use half::Half;
+use setting::Setting;
 
 /// A connection.
 #[derive(Clone, Debug, Default)]
@@ -56,12 +60,12 @@ pub(crate) struct Connection {
     /// SYNs and SYN-ACKs beyond the first.
     pub(crate) syn_retransmissions: u32,
     pub(crate) syn_ack_retransmissions: u32,
-    /// Times went backwards so often.
-    pub(crate) backwards: u64,
     /// What had been captured came again, from further back than packets change places ...
     appended: bool,
     /// ... and new data did.
     set_back: bool,
+    pub(crate) setting: Setting,
+    early: Early,
 }
 
 /// The other end.
@@ -102,16 +106,18 @@ impl Connection {
             opened_ns,
             syn_retransmissions,
             syn_ack_retransmissions,
-            backwards,
             appended,
             set_back,
+            setting,
+            early,
         } = self;
         halves.iter_mut().for_each(|half| half.restart(is_timeless));
         copies.iter_mut().for_each(Copies::empty);
+        early.empty();
         (*opener, *simultaneous, *reset_by, *established) = (None, false, None, false);
         (*syn_at_ns, *answered_ns, *handshake, *handshake_ns, *opened_ns) = ([None; 2], None, [None; 3], None, None);
         (*shifts, *syns, *syn_retransmissions, *syn_ack_retransmissions) = ([0; 2], 0, 0, 0);
-        (*copied, *backwards, *appended, *set_back) = (0, 0, false, false);
+        (*copied, *appended, *set_back, *setting) = (0, false, false, Setting::default());
         (*options_cut, *too_big_mtu, *hop_limits) = (false, None, [0; 2]);
         (*first_sender, *first_number) = (first.sender(), first.number);
         (*first_ns, *last_ns) = (first.at_ns, first.at_ns);
@@ -138,22 +144,71 @@ impl Connection {
         // The order of the file holds; a clock that was set back doesn't undo what happened. (Copying each segment would
         // be a quarter of the time in here.)
         let later;
-        let seen = if seen.at_ns < self.last_ns {
-            let is_far = self.last_ns - seen.at_ns > copies::LONGEST_NS;
-            // Nobody repeats what is yet to be sent: one capture was appended to another that has the same packets. New data
-            // from the past comes of a clock that was set back, and from then on so may a retransmission.
-            if (is_far || self.appended) && !self.set_back && self.carries_nothing_new(seen) {
-                self.appended = true;
-                self.copied += 1;
-                return;
+        let seen = if seen.at_ns < self.last_ns || self.setting.is_behind() {
+            let at_ns = self.setting.time_ns(seen.at_ns);
+            if at_ns < self.last_ns {
+                let by_ns = self.last_ns - at_ns;
+                let is_far = by_ns > copies::LONGEST_NS;
+                // Nobody repeats what is yet to be sent: one capture was appended to another that has the same packets. New data
+                // from the past comes of a clock that was set back, and from then on so may a retransmission.
+                if (is_far || self.appended) && !self.set_back && self.carries_nothing_new(seen) {
+                    self.appended = true;
+                    self.copied += 1;
+                    return;
+                }
+                self.set_back |= is_far;
+                self.setting.goes_back(by_ns, seen.number);
             }
-            self.set_back |= is_far;
-            self.backwards += 1;
-            later = seen.at(self.last_ns);
+            later = seen.at(at_ns.max(self.last_ns));
             &later
         } else {
             seen
         };
+        if self.early.is_empty() && !self.is_early(seen, options) {
+            self.take(seen, options);
+        } else {
+            self.take_in_turn(seen, options);
+        }
+    }
+
+    /// No more segments come.
+    pub(crate) fn end(&mut self) {
+        while let Some((ack, options)) = self.early.pop_if(|_, _| true) {
+            self.take_late(&ack, &options);
+        }
+    }
+
+    /// Whether a segment acknowledges data that were not captured before it, and may be yet.
+    #[inline]
+    fn is_early(&self, seen: &Seen, options: &Options) -> bool {
+        self.half(other(seen.sender())).lacks(seen.ack, Early::edge(seen, options)) && Early::may_wait(seen)
+    }
+
+    /// One segment where others wait for data, or this one is to.
+    #[cold]
+    fn take_in_turn(&mut self, seen: &Seen, options: &Options) {
+        let own = seen.sender() as usize;
+        while let Some((ack, options)) = self.early.pop_before(seen, |edge| self.halves[own].is_seen_to(edge)) {
+            self.take_late(&ack, &options);
+        }
+        if self.early.are_before(seen) || self.is_early(seen, options) {
+            self.early.push(seen, options);
+            return;
+        }
+        self.take_late(seen, options);
+        let lacks = |half: &Half, ack: &Seen, options: &Options| half.lacks(ack.ack, Early::edge(ack, options));
+        while let Some((ack, options)) = self.early.pop_if(|ack, options| !lacks(&self.halves[own], ack, options)) {
+            self.take_late(&ack, &options);
+        }
+    }
+
+    /// One segment that waited, or others did.
+    fn take_late(&mut self, seen: &Seen, options: &Options) {
+        self.take(&seen.at(seen.at_ns.max(self.last_ns)), options);
+    }
+
+    /// One segment, later than those before it.
+    fn take(&mut self, seen: &Seen, options: &Options) {
         let sender = seen.sender();
         self.last_ns = seen.at_ns;
         let is_old = self.carries_nothing_new(seen);

@@ -32,6 +32,17 @@ impl<T: Copy> Ranges<T> {
         self.dropped = 0;
     }
 
+    /// Whether there is none.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
+    }
+
+    /// Where the lowest one begins.
+    pub(crate) fn first(&self) -> Option<u64> {
+        self.ranges.first().map(|range| range.from)
+    }
+
     /// Adds a range above all others.
     pub(crate) fn push(&mut self, from: u64, to: u64, note: T) {
         if self.ranges.len() >= MOST {

@@ -219,7 +219,8 @@ fn what_was_acknowledged_and_never_seen_is_counted() {
 fn a_clock_that_steps_back_loses_nothing() {
     let mut wire = Wire::opened();
     wire.data(200, 0, 1_000).ack(150, 1_000).data(151, 1_000, 1_000);
-    assert_eq!((wire.low().payload, wire.connection.as_ref().unwrap().backwards), (2_000, 2));
+    let setting = &wire.connection.as_ref().unwrap().setting;
+    assert_eq!((wire.low().payload, setting.first), (2_000, Some((5, 50_000_000))));
 }
 
 #[test]

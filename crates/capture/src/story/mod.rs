@@ -49,8 +49,8 @@ pub struct Report {
     pub handshake: Handshake,
     /// Packets that were captured twice, which count once.
     pub copies: u64,
-    /// Times at which the capture's clock stepped back.
-    pub backwards: u64,
+    /// The capture's clock was set back in the middle.
+    pub clock_set_back: Option<ClockSetBack>,
     /// Which side sent a reset first: 0 is a.
     pub reset_by: Option<u8>,
 }
@@ -91,6 +91,15 @@ pub struct Verdict {
     passage: Option<Box<Passage>>,
     /// What it says of the sizes that pass, until then, too.
     sizes: Sizes,
+}
+
+/// The capture's clock was set back while a connection went on. From there on, its times are what they would be without.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockSetBack {
+    /// The first packet that is dated earlier than one before it. The clock may have been set back later, too.
+    pub packet: u64,
+    /// By how much, at least.
+    pub by: Micros,
 }
 
 /// How a connection began, as far as it was seen.
@@ -176,7 +185,7 @@ fn report(key: &Key, connection: &Connection, keep: Keep) -> Report {
             simultaneous: connection.simultaneous,
         },
         copies: connection.copied,
-        backwards: connection.backwards,
+        clock_set_back: connection.setting.first.map(|(packet, by_ns)| ClockSetBack { packet, by: micros(by_ns) }),
         reset_by: connection.reset_by.map(place),
     }
 }

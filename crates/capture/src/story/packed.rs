@@ -4,7 +4,7 @@
 use fullpipe_diagnose::SynFacts;
 use fullpipe_units::{Bytes, Micros, Rate};
 
-use super::{Handshake, Report, Side};
+use super::{ClockSetBack, Handshake, Report, Side};
 use crate::{Address, Endpoint, Platform, connection::half::Counters};
 
 /// IPv4 addresses as [`Address`] maps them begin with this.
@@ -50,7 +50,8 @@ pub(super) fn pack(report: &Report, bytes: &mut Vec<u8>) {
     }
     into.maybe(report.handshake.took.map(Micros::get));
     into.number(report.copies);
-    into.number(report.backwards);
+    into.maybe(report.clock_set_back.map(|back| back.packet));
+    into.number(report.clock_set_back.map_or(0, |back| back.by.get()));
     report.sides.iter().for_each(|side| into.side(side));
     let len = into.len;
     bytes.truncate(from + len);
@@ -70,7 +71,8 @@ pub(super) fn unpack(bytes: &[u8]) -> Report {
     let syns = from.number() as u32;
     let packets = [(); 3].map(|()| from.maybe().map(|packet| packet.wrapping_add(first_packet)));
     let took = from.maybe().map(Micros::new);
-    let (copies, backwards) = (from.number(), from.number());
+    let copies = from.number();
+    let (set_back, set_back_by) = (from.maybe(), Micros::new(from.number()));
     Report {
         number: 0,
         a,
@@ -82,7 +84,7 @@ pub(super) fn unpack(bytes: &[u8]) -> Report {
         rtt,
         handshake: Handshake { syns, packets, took, simultaneous: bits >> bit::SIMULTANEOUS & 1 == 1 },
         copies,
-        backwards,
+        clock_set_back: set_back.map(|packet| ClockSetBack { packet, by: set_back_by }),
         reset_by: (bits >> bit::RESET_BY & 3).checked_sub(1).map(|side| side as u8),
         sides: [(); 2].map(|()| from.side()),
     }

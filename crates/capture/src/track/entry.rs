@@ -109,8 +109,10 @@ impl Entry {
     /// judged.
     pub(super) fn sum_up(&self, room: Option<Box<Connection>>, journal: &Journal) -> Option<Box<Connection>> {
         let mut connection = self.replay(room, true, journal)?;
+        connection.end();
         if connection.halves.iter().any(|half| is_worth_judging(&connection, half)) {
             connection = self.replay(Some(connection), false, journal)?;
+            connection.end();
         }
         Some(connection)
     }
@@ -132,7 +134,9 @@ impl Entry {
 
     /// What following it would have found, without a timeline.
     pub(super) fn restore(&self, journal: &Journal) -> Option<Box<Connection>> {
-        self.replay(None, true, journal)
+        let mut connection = self.replay(None, true, journal)?;
+        connection.end();
+        Some(connection)
     }
 
     /// From now on, it is followed.

@@ -239,7 +239,8 @@ impl Teller<'_> {
     }
 
     fn tell_whole(&mut self, key: &Key, entry: &mut Entry) {
-        if let Some(connection) = entry.followed.take() {
+        if let Some(mut connection) = entry.followed.take() {
+            connection.end();
             self.report(key, &connection);
         } else if let Some(connection) = entry.sum_up(self.brief.take(), self.journal) {
             self.report(key, &connection);

@@ -57,6 +57,7 @@ fn connection(list: &CaptureList, report: &Report) -> Value {
         "retransmissions": sum(|side| side.counters.retransmissions),
         "out_of_order": sum(|side| side.counters.out_of_order),
         "copies": report.copies,
+        "clock_set_back": report.clock_set_back.map(|back| json!({ "packet": back.packet, "by_us": back.by })),
         "mss": main.mss,
         "window_scale": { "a": scale(&report.sides[0]), "b": scale(&report.sides[1]) },
         "handshake": {

@@ -184,6 +184,12 @@ fn put_handshake(page: &mut Page, report: &Report, files: &[CaptureFile]) {
     if report.copies > 0 {
         page.field("copies", &format!("captured twice, and counted once: {}", counted(report.copies, "packet")));
     }
+    if let Some(back) = report.clock_set_back {
+        let (before, file) = file_of(back.packet, files);
+        let file = file.map(|name| format!(" of {name}")).unwrap_or_default();
+        let packet = back.packet - before;
+        page.field("clock", &format!("set back by {} at packet {packet}{file}; times go on as if it had not been", back.by));
+    }
     if let Some(place) = report.reset_by {
         page.field("end", &format!("reset by {}", if place == 0 { a } else { b }));
     }

@@ -5,7 +5,7 @@ use fullpipe_units::{Bytes, Micros, Rate};
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Address, Counters, Endpoint, Handshake, Platform, Side};
+use crate::{Address, ClockSetBack, Counters, Endpoint, Handshake, Platform, Side};
 
 fn side(words: [u64; 8], syn: bool) -> Side {
     let counters = Counters {
@@ -81,7 +81,7 @@ proptest! {
                 simultaneous: has(7),
             },
             copies: a[7] >> 33,
-            backwards: 0,
+            clock_set_back: has(0).then_some(ClockSetBack { packet: a[1] >> 1, by: Micros::new(a[3] >> 1) }),
             reset_by: (a[0] % 3).checked_sub(1).map(|side| side as u8),
         };
         let mut bytes = Vec::new();

@@ -1,0 +1,83 @@
+//! A capture's clock that was set back (by NTP, or by a virtual machine's host) while a connection went on. The order of the
+//! file says what came first; without this, all that the clock shows twice would pass in no time, and a round trip in which it
+//! was set back would be the shortest of all. What is *not* here: a clock that was set forward, which looks like a pause.
+
+/// What is dated earlier than what was captured before it changed places on the way to the file, up to this much: queues of a
+/// card, and mirrored ports, are emptied in turn. A clock is set by more (`ntpd` slews up to 128 ms, and `chrony` steps from
+/// 100 ms on as distributions set it).
+const LEAST_NS: u64 = 20_000_000;
+
+/// A clock is not set more often than this in one connection: packets are in disorder.
+const MOST: u8 = 4;
+
+/// How far a capture's clock is behind what it showed when a connection began.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Setting {
+    behind_ns: u64,
+    /// What the clock showed last, once it is behind.
+    shown_ns: u64,
+    times: u8,
+    /// The first packet after it was set back, and by how much.
+    pub(crate) first: Option<(u64, u64)>,
+}
+
+impl Setting {
+    /// Whether times of this connection are not those of the clock.
+    #[inline]
+    pub(super) const fn is_behind(&self) -> bool {
+        self.behind_ns > 0
+    }
+
+    /// The time of a packet for which the clock shows `shown_ns`. A clock that leaps forward by as much as it is behind was
+    /// put right; or one packet alone, or another clock's, was out of place.
+    pub(super) fn time_ns(&mut self, shown_ns: u64) -> u64 {
+        if shown_ns.saturating_sub(self.shown_ns) >= self.behind_ns {
+            self.behind_ns = 0;
+        }
+        self.shown_ns = shown_ns;
+        shown_ns.saturating_add(self.behind_ns)
+    }
+
+    /// The time of packet `number` was `by_ns` earlier than that of the one before it.
+    pub(super) fn goes_back(&mut self, by_ns: u64, number: u64) {
+        if by_ns >= LEAST_NS && self.times < MOST {
+            self.behind_ns = self.behind_ns.saturating_add(by_ns);
+            self.times += 1;
+            self.first.get_or_insert((number, by_ns));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// The times of packets for which a clock shows `shown`, all in milliseconds, as a connection takes them.
+    fn times<const N: usize>(shown: [u64; N]) -> [u64; N] {
+        let (mut setting, mut last_ns) = (Setting::default(), 0);
+        shown.map(|shown| {
+            let time_ns = setting.time_ns(shown * MS);
+            if time_ns < last_ns {
+                setting.goes_back(last_ns - time_ns, 1);
+            }
+            last_ns = last_ns.max(time_ns);
+            last_ns / MS
+        })
+    }
+
+    #[test]
+    fn time_goes_on_after_a_clock_was_set_back() {
+        assert_eq!(times([1_000, 1_010, 960, 970, 1_030]), [1_000, 1_010, 1_010, 1_020, 1_080]);
+        assert_eq!(times([1_000, 1_010, 960, 970, 900, 930]), [1_000, 1_010, 1_010, 1_020, 1_020, 1_050]);
+    }
+
+    #[test]
+    fn a_packet_out_of_place_moves_no_other() {
+        assert_eq!(times([1_000, 1_010, 900, 1_020, 1_030]), [1_000, 1_010, 1_010, 1_020, 1_030]);
+        // Two clocks in turn, and packets that changed places.
+        assert_eq!(times([1_000, 900, 1_010, 910, 1_020]), [1_000, 1_000, 1_010, 1_010, 1_020]);
+        assert_eq!(times([1_000, 1_010, 1_005, 1_015]), [1_000, 1_010, 1_010, 1_015]);
+    }
+}
