@@ -4,7 +4,7 @@
 use crate::{Flags, track::seen::Seen};
 
 /// How many packets a copy may come behind its original.
-const MOST: usize = 32;
+const MOST: usize = 64;
 
 /// A copy is dated within this time of its original; less than any retransmission timer.
 pub(super) const LONGEST_NS: u64 = 200_000_000;
