@@ -132,6 +132,11 @@ impl Echo {
         (*least_ns, *epoch_until_ns, *epoch_least_ns, *recent_ns) = (None, 0, None, None);
     }
 
+    /// Awaits none of the values so far.
+    pub(super) fn forget(&mut self) {
+        self.awaited.clear();
+    }
+
     /// A segment towards the end carried `value`.
     #[inline]
     pub(crate) fn sent(&mut self, at_ns: u64, value: u32) {

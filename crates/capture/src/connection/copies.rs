@@ -9,6 +9,9 @@ const MOST: usize = 64;
 /// A copy is dated within this time of its original; less than any retransmission timer.
 pub(super) const LONGEST_NS: u64 = 200_000_000;
 
+/// A copy of a SYN comes within this time.
+const SOON_NS: u64 = 20_000_000;
+
 #[derive(Clone, Copy, Debug)]
 struct Print {
     at_ns: u64,
@@ -79,6 +82,8 @@ impl Print {
         }
         let other_way = self.hop_limit != earlier.hop_limit || self.link != earlier.link;
         let elsewhere = other_way && seen.timestamps().is_some();
-        elsewhere || (gap_ns < trip_ns / 2 && (seen.len > 0 || seen.flags.has(Flags::SYN.with(Flags::FIN))))
+        // No system repeats a SYN as soon as this (RFC 6298, section 2: after a second).
+        let soon_ns = if seen.flags.has(Flags::SYN) { SOON_NS.max(trip_ns / 2) } else { trip_ns / 2 };
+        elsewhere || (gap_ns < soon_ns && (seen.len > 0 || seen.flags.has(Flags::SYN.with(Flags::FIN))))
     }
 }

@@ -40,7 +40,7 @@ impl Early {
     /// Whether a segment acknowledges and does nothing to the connection itself: others don't wait.
     #[inline]
     pub(super) const fn may_wait(seen: &Seen) -> bool {
-        seen.flags.has(Flags::ACK) && !seen.flags.has(Flags::SYN.with(Flags::FIN).with(Flags::RST))
+        seen.flags.has(Flags::ACK) && !seen.flags.has(Flags::FIN.with(Flags::RST))
     }
 
     /// Up to where a segment says that data have arrived.
@@ -62,7 +62,9 @@ impl Early {
     /// The first one, if it can't wait any longer now that `seen` is next: for too long; for data that this passes over; or because this
     /// answers one of them. What waits for a hole to be filled (`has_come` says that all above it has) is not passed over by new data.
     pub(super) fn pop_before(&mut self, seen: &Seen, has_come: impl Fn(SeqNum) -> bool) -> Option<(Seen, Options)> {
-        let is_answered = |(early, _): &(Seen, Options)| early.len > 0 && early.seq.before(seen.ack);
+        let takes_numbers = |early: &Seen| early.len > 0 || early.flags.has(Flags::SYN);
+        let answers = seen.flags.has(Flags::ACK);
+        let is_answered = |(early, _): &(Seen, Options)| answers && takes_numbers(early) && early.seq.before(seen.ack);
         let is_own = self.are_before(seen);
         let is_full = self.waiting.len() >= MOST;
         let is_late = is_full || if is_own { !Self::may_wait(seen) } else { self.waiting.iter().any(is_answered) };
@@ -74,8 +76,13 @@ impl Early {
         })
     }
 
-    /// The first one, if `is_due`.
-    pub(super) fn pop_if(&mut self, is_due: impl FnOnce(&Seen, &Options) -> bool) -> Option<(Seen, Options)> {
-        self.waiting.pop_front_if(|(first, options)| is_due(first, options))
+    /// The first one.
+    pub(super) fn first(&self) -> Option<(Seen, Options)> {
+        self.waiting.front().copied()
+    }
+
+    /// The first one, which waits no longer.
+    pub(super) fn pop(&mut self) -> Option<(Seen, Options)> {
+        self.waiting.pop_front()
     }
 }

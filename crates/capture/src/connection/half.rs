@@ -563,6 +563,17 @@ impl Half {
         (seq + len).at_or_before(origin + self.snd_max as u32)
     }
 
+    /// Whether anything of this direction was seen.
+    pub(crate) const fn is_begun(&self) -> bool {
+        self.origin.is_some()
+    }
+
+    /// What was sent so far gives no round trip: it is not known how long it took.
+    pub(crate) fn forget_round_trips(&mut self) {
+        self.karn = self.karn.max(self.snd_max);
+        self.near.forget();
+    }
+
     /// Whether data that are acknowledged up to `ack`, and selectively up to `edge`, were not seen, and may be yet: little beyond the
     /// highest byte (a FIN takes a number, too), or in a hole that the receiver has asked for.
     #[inline]
@@ -577,7 +588,10 @@ impl Half {
     /// Whether the receiver, which is near, asked for a hole that `ack` is beyond. What only the capture lacks nobody asks for.
     fn has_asked_below(&self, origin: SeqNum, ack: SeqNum) -> bool {
         let is_asked = self.duplicates > 0 || !self.sacked.is_empty();
-        is_asked && self.holes.first() == Some(self.una) && self.is_beside_receiver() && (origin + self.una as u32).before(ack)
+        is_asked
+            && self.holes.first() == Some(self.una)
+            && self.is_beside_receiver()
+            && (origin + self.una as u32).before(ack)
     }
 
     /// Whether what was seen reaches `edge`, but for holes.

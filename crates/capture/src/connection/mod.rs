@@ -42,6 +42,8 @@ pub(crate) struct Connection {
     /// Where the SYN-ACK passed, and what acknowledges it is awaited.
     answered_ns: Option<u64>,
     pub(crate) established: bool,
+    /// A SYN came first.
+    from_its_syn: bool,
     pub(crate) syns: u32,
     pub(crate) reset_by: Option<Sender>,
     pub(crate) first_sender: Sender,
@@ -91,6 +93,7 @@ impl Connection {
             shifts,
             answered_ns,
             established,
+            from_its_syn,
             syns,
             reset_by,
             first_sender,
@@ -114,7 +117,7 @@ impl Connection {
         halves.iter_mut().for_each(|half| half.restart(is_timeless));
         copies.iter_mut().for_each(Copies::empty);
         early.empty();
-        (*opener, *simultaneous, *reset_by, *established) = (None, false, None, false);
+        (*opener, *simultaneous, *reset_by, *established, *from_its_syn) = (None, false, None, false, false);
         (*syn_at_ns, *answered_ns, *handshake, *handshake_ns, *opened_ns) = ([None; 2], None, [None; 3], None, None);
         (*shifts, *syns, *syn_retransmissions, *syn_ack_retransmissions) = ([0; 2], 0, 0, 0);
         (*copied, *appended, *set_back, *setting) = (0, false, false, Setting::default());
@@ -157,7 +160,9 @@ impl Connection {
                     return;
                 }
                 self.set_back |= is_far;
-                self.setting.goes_back(by_ns, seen.number);
+                if self.setting.goes_back(by_ns, self.last_ns, seen.number) {
+                    self.halves.iter_mut().for_each(Half::forget_round_trips);
+                }
             }
             later = seen.at(at_ns.max(self.last_ns));
             &later
@@ -173,7 +178,7 @@ impl Connection {
 
     /// No more segments come.
     pub(crate) fn end(&mut self) {
-        while let Some((ack, options)) = self.early.pop_if(|_, _| true) {
+        while let Some((ack, options)) = self.early.pop() {
             self.take_late(&ack, &options);
         }
     }
@@ -181,7 +186,13 @@ impl Connection {
     /// Whether a segment acknowledges data that were not captured before it, and may be yet.
     #[inline]
     fn is_early(&self, seen: &Seen, options: &Options) -> bool {
-        self.half(other(seen.sender())).lacks(seen.ack, Early::edge(seen, options)) && Early::may_wait(seen)
+        let data = self.half(other(seen.sender()));
+        Early::may_wait(seen)
+            && if seen.flags.has(Flags::SYN) {
+                !data.is_begun()
+            } else {
+                data.lacks(seen.ack, Early::edge(seen, options))
+            }
     }
 
     /// One segment where others wait for data, or this one is to.
@@ -196,8 +207,8 @@ impl Connection {
             return;
         }
         self.take_late(seen, options);
-        let lacks = |half: &Half, ack: &Seen, options: &Options| half.lacks(ack.ack, Early::edge(ack, options));
-        while let Some((ack, options)) = self.early.pop_if(|ack, options| !lacks(&self.halves[own], ack, options)) {
+        while let Some((ack, options)) = self.early.first().filter(|(ack, options)| !self.is_early(ack, options)) {
+            self.early.pop();
             self.take_late(&ack, &options);
         }
     }
@@ -290,6 +301,7 @@ impl Connection {
             self.opener.get_or_insert(sender);
             self.syn_retransmissions += u32::from(self.handshake[0].is_some() && !self.simultaneous);
             self.handshake[0].get_or_insert(seen.number);
+            self.from_its_syn |= self.halves.iter().all(|half| half.counters.packets == 0);
             return;
         }
         self.opener.get_or_insert_with(|| other(sender));
@@ -314,8 +326,7 @@ impl Connection {
         self.established = true;
         self.handshake[2] = Some(seen.number);
         self.note_way(sender, now.saturating_sub(answered_ns), seen.len);
-        let from_the_first = self.handshake[0] == Some(self.first_number);
-        self.opened_ns = from_the_first.then(|| now.saturating_sub(self.first_ns));
+        self.opened_ns = self.from_its_syn.then(|| now.saturating_sub(self.first_ns));
         self.handshake_ns = self.syn_at_ns[sender as usize].map(|syn_ns| now.saturating_sub(syn_ns));
     }
 

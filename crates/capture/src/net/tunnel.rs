@@ -1,4 +1,4 @@
-//! What carries other packets: IP in IP, EtherIP, GRE, VXLAN, Geneve, GTP-U, MPLS over IP or UDP. What is *not* here: encrypted
+//! What carries other packets: IP in IP, EtherIP, GRE, VXLAN, Geneve, GTP-U, MPLS over IP or UDP, TZSP. What is *not* here: encrypted
 //! tunnels, of which nothing can be seen.
 //!
 //! What tells tunnels between the same two hosts apart goes into the digest, but only where both directions have the
@@ -22,6 +22,8 @@ mod port {
     pub(super) const GENEVE: u16 = 6081;
     pub(super) const MPLS: u16 = 6635;
     pub(super) const VXLAN_LINUX: u16 = 8472;
+    /// Not registered (0x9090).
+    pub(super) const TZSP: u16 = 37_008;
 }
 
 impl<S: Sink> Walk<'_, S> {
@@ -53,6 +55,7 @@ impl<S: Sink> Walk<'_, S> {
             port::VXLAN | port::VXLAN_LINUX | port::VXLAN_GPE => self.vxlan(port, rest, datagram),
             port::GENEVE => self.geneve(rest, datagram),
             port::GTP_U => self.gtp_u(rest, datagram),
+            port::TZSP => self.tzsp(rest, datagram),
             port::MPLS => {
                 self.enter_tunnel(datagram.ends(), u64::from(port));
                 self.mpls(rest)
@@ -105,6 +108,22 @@ impl<S: Sink> Walk<'_, S> {
         }
         self.enter_tunnel(datagram.ends(), u64::from(port::GTP_U));
         self.ip(view.skip(length)?)
+    }
+
+    /// TaZmen Sniffer Protocol, in which MikroTik's routers send what they capture: version 1, a type (0 and 1 have a packet), the
+    /// protocol, and fields up to one that ends them (application note AN001 of Network Chemistry; Wireshark's `packet-tzsp.c`).
+    fn tzsp(&mut self, view: View<'_>, datagram: &Datagram) -> Walked {
+        let Ok([1, 0 | 1, 0, 1]) = view.array::<4>(0) else { return Ok(()) };
+        let mut length = 4;
+        loop {
+            length += match view.u8(length)? {
+                0 => 1,
+                1 => break,
+                _ => 2 + usize::from(view.u8(length + 1)?),
+            };
+        }
+        self.enter_tunnel(datagram.ends(), u64::from(port::TZSP));
+        self.ethernet(view.skip(length + 1)?)
     }
 
     /// RFC 2784 with the key and sequence number of RFC 2890; version 1 is that of PPTP (RFC 2637, section 4.1).

@@ -32,11 +32,12 @@ fn segment(at_ns: u64, port: u16, flags: Flags, seq: u32, len: u32) -> Segment<'
 #[test]
 fn a_port_used_again_is_another_connection_and_a_repeated_syn_is_not() {
     let mut tracker = Tracker::new(1, Keep::default());
+    let second = 1_000_000_000;
     tracker.segment(&segment(1, 5_000, Flags::SYN, 100, 0));
-    tracker.segment(&segment(2, 5_000, Flags::SYN, 100, 0));
-    tracker.segment(&segment(3, 5_000, Flags::ACK, 101, 10));
-    tracker.segment(&segment(4, 5_000, Flags::SYN, 9_000, 0));
-    tracker.segment(&segment(5, 5_000, Flags::ACK, 9_001, 10));
+    tracker.segment(&segment(second, 5_000, Flags::SYN, 100, 0));
+    tracker.segment(&segment(second + 1, 5_000, Flags::ACK, 101, 10));
+    tracker.segment(&segment(second + 2, 5_000, Flags::SYN, 9_000, 0));
+    tracker.segment(&segment(second + 3, 5_000, Flags::ACK, 9_001, 10));
     let found = tracker.finish();
     assert_eq!(found.connections.iter().map(|report| report.packets()).collect::<Vec<_>>(), [3, 2]);
     assert_eq!(found.connections.get(0).unwrap().handshake.syns, 2);

@@ -130,6 +130,9 @@ fn tunnels_over_udp_are_entered() {
     tunnel(|end| ipv4(17, &udp(2152, &join(&[&[0x30, 255, 0, 55, 0, 0, 0, end], &inner()]))), false);
     let extended = [0x34, 255, 0, 63, 0, 0, 0, 1, 0, 0, 0, 0x85, 1, 0, 1, 0];
     tunnel(|_| ipv4(17, &udp(2152, &join(&[&extended, &inner()]))), false);
+    // A router's copies of both directions come from one port to one port; padding, a field of two bytes, and the end.
+    let sniffed = [1, 0, 0, 1, 0, 13, 2, 7, 7, 1];
+    tunnel(|_| ipv4(17, &udp(37_008, &join(&[&sniffed, &ethernet(0x0800, &inner())]))), false);
     tunnel(|_| ipv4(17, &udp(6635, &join(&[&[0, 1, 1, 64], &inner()]))), false);
     // IPv6 around, and IPv4 in IPv6.
     let around = ipv6(17, &udp(4789, &vxlan(1)));

@@ -35,8 +35,16 @@ pub const CAPTURE: &[Key] = &[
     key("connections[].retransmissions", "integer", "packets with bytes that had been seen before"),
     key("connections[].out_of_order", "integer", "packets below the highest byte with nothing that had been seen"),
     key("connections[].copies", "integer", "packets that were captured twice"),
-    key("connections[].clock_set_back", "object?", "the capture's clock was set back; times go on as if it had not been"),
-    key("connections[].clock_set_back.packet", "integer", "the first packet that is dated earlier than the one before it"),
+    key(
+        "connections[].clock_set_back",
+        "object?",
+        "the capture's clock was set back; times go on as if it had not been",
+    ),
+    key(
+        "connections[].clock_set_back.packet",
+        "integer",
+        "the first packet that is dated earlier than the one before it",
+    ),
     key("connections[].clock_set_back.by_us", "integer", "by how much, at least; us"),
     key("connections[].mss", "integer", "payload of a full segment of that direction; B"),
     key("connections[].window_scale", "object", "the shift that each SYN offered"),

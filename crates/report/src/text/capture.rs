@@ -188,7 +188,10 @@ fn put_handshake(page: &mut Page, report: &Report, files: &[CaptureFile]) {
         let (before, file) = file_of(back.packet, files);
         let file = file.map(|name| format!(" of {name}")).unwrap_or_default();
         let packet = back.packet - before;
-        page.field("clock", &format!("set back by {} at packet {packet}{file}; times go on as if it had not been", back.by));
+        page.field(
+            "clock",
+            &format!("set back by {} at packet {packet}{file}; times go on as if it had not been", back.by),
+        );
     }
     if let Some(place) = report.reset_by {
         page.field("end", &format!("reset by {}", if place == 0 { a } else { b }));

@@ -2,6 +2,8 @@
 //! verdict is that of the live test which they were taken of, whichever host captured it.
 #![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
 
+mod disturbed;
+
 use std::path::PathBuf;
 
 use fullpipe_capture::{Findings, Keep, Reader, Segment, Sink, TooBig, Tracker};
@@ -226,10 +228,17 @@ fn read(name: &str) -> Findings {
 }
 
 fn read_into<S: Sink>(name: &str, sink: &mut S) {
+    read_bytes_into(&bytes_of(name), sink);
+}
+
+fn bytes_of(name: &str) -> Vec<u8> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name).with_extension("pcap");
-    let bytes = std::fs::read(path).unwrap();
+    std::fs::read(path).unwrap()
+}
+
+fn read_bytes_into<S: Sink>(bytes: &[u8], sink: &mut S) {
     let mut reader = Reader::new();
-    let used = reader.read(&bytes, sink).unwrap();
+    let used = reader.read(bytes, sink).unwrap();
     // A capture that ends within a packet is reported as such, and what came before counts.
     reader.finish(&bytes[used..], sink).unwrap();
 }
