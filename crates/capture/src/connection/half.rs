@@ -1155,9 +1155,15 @@ impl Half {
     fn on_unseen(&mut self, ack: u64) {
         // A FIN that was not seen is no payload, and neither is what came before the capture.
         if self.first_data_ns.is_some() || self.acked {
-            self.counters.unseen += (ack - self.snd_max).saturating_sub(1);
+            self.note_unseen((ack - self.snd_max).saturating_sub(1));
         }
         self.snd_max = ack;
+    }
+
+    /// So many bytes got through that are not in the capture.
+    fn note_unseen(&mut self, bytes: u64) {
+        self.counters.unseen += bytes;
+        self.drops.carried += bytes;
     }
 
     fn on_new_ack(&mut self, now: u64, ack: u64, is_pure: bool) {
@@ -1181,7 +1187,8 @@ impl Half {
         if let Some(bins) = &mut self.flight.bins {
             bins.now().delivered += moved.saturating_sub(sacked);
         }
-        self.counters.unseen += self.holes.forget_below(ack);
+        let unseen = self.holes.forget_below(ack);
+        self.note_unseen(unseen);
         self.una = self.una.max(ack);
         if self.first_data_ns.is_some() && moved > 0 {
             self.acked = true;
