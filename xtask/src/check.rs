@@ -62,9 +62,6 @@ fn some(shell: &Shell, packages: &[String]) -> Result<()> {
 /// What takes no more than the toolchain: formatting, lints, and building the tests.
 fn compile(shell: &Shell) -> Result<()> {
     cmd!(shell, "cargo fmt --all --check").run()?;
-    cmd!(shell, "cargo fmt --manifest-path fuzz/Cargo.toml --check").run()?;
-    // What only `replay` would find, half an hour later.
-    cmd!(shell, "cargo metadata --locked --format-version 1 --manifest-path fuzz/Cargo.toml").ignore_stdout().run()?;
     cmd!(shell, "cargo clippy --locked --workspace --all-targets --quiet -- -D warnings").run()?;
     // What nothing in the workspace leaves out.
     cmd!(shell, "cargo clippy --locked --package fullpipe-measure --no-default-features --quiet -- -D warnings")
@@ -119,14 +116,9 @@ fn side_by_side(shell: &Shell, skipped: &mut Skipped) -> Result<(Result<()>, Vec
     let others = programs("--workspace --lib --bins", others);
     let main = [Run::new(shell, Priority::Normal, &others, &["--skip", BUILDS, "--skip", RUNS])];
     let beside = [Run::new(shell, Priority::Normal, &programs("--workspace", waiting), &["--skip", BUILDS])];
-    // The fuzzer's crate is no member of the workspace, because only a nightly toolchain fuzzes; its corpora are replayed
-    // with the workspace's toolchain, and in a folder of its own, so that no other cargo waits for its build.
-    let mut fuzz = words("--manifest-path fuzz/Cargo.toml --target-dir");
-    fuzz.push(metadata.target_directory.join("fuzz").into_string());
     let yielding = [
         Run::new(shell, Priority::Low, &words("--workspace --tests"), &[BUILDS]),
         Run::new(shell, Priority::Low, &words("--workspace --doc"), &[]),
-        Run::new(shell, Priority::Low, &fuzz, &[]),
     ];
     let in_turn = |runs: Vec<Run>, show| runs.into_iter().map(|run| run.finish(show)).collect::<Result<Vec<_>>>();
     let ended = thread::scope(|scope| -> Result<Vec<Ended>> {

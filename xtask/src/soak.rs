@@ -165,7 +165,7 @@ impl Fuzzing {
 fn fuzz(shell: &Shell, target: &str, seconds: u64) -> Result<u64> {
     eprintln!("soak: fuzz target {target} for {seconds} s");
     // What is found on the way goes to a folder that git ignores; only what was chosen stays in the corpus.
-    let found = format!("fuzz/target/found/{target}");
+    let found = format!("target/fuzz-found/{target}");
     shell.create_dir(&found)?;
     let corpus = format!("fuzz/corpus/{target}");
     let time = format!("-max_total_time={seconds}");

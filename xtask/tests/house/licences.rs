@@ -42,10 +42,10 @@ fn refusal(licence: Option<&str>, allowed: &[LicenseReq]) -> Option<String> {
     }
 }
 
-fn metadata(manifest: &str) -> Metadata {
+fn metadata() -> Metadata {
     let options = ["--locked".to_owned()];
     MetadataCommand::new()
-        .manifest_path(root().join(manifest))
+        .manifest_path(root().join("Cargo.toml"))
         .other_options(options)
         .exec()
         .expect("cargo metadata works")
@@ -55,26 +55,24 @@ fn metadata(manifest: &str) -> Metadata {
 fn every_dependency_has_a_licence_that_is_allowed_and_comes_from_the_registry() {
     let allowed = allowed();
     let mut wrong = BTreeSet::new();
-    for manifest in ["Cargo.toml", "fuzz/Cargo.toml"] {
-        let metadata = metadata(manifest);
-        // What is not ours.
-        let foreign = metadata.packages.iter().filter(|package| package.source.is_some());
-        for package in foreign {
-            let named = |why: String| format!("{} {}: {why}", package.name, package.version);
-            wrong.extend(refusal(package.license.as_deref(), &allowed).map(named));
-            let source = package.source.as_ref().map(ToString::to_string).unwrap_or_default();
-            if source != "registry+https://github.com/rust-lang/crates.io-index" {
-                wrong.insert(named(format!("it comes from {source}")));
-            }
+    let metadata = metadata();
+    // What is not ours.
+    let foreign = metadata.packages.iter().filter(|package| package.source.is_some());
+    for package in foreign {
+        let named = |why: String| format!("{} {}: {why}", package.name, package.version);
+        wrong.extend(refusal(package.license.as_deref(), &allowed).map(named));
+        let source = package.source.as_ref().map(ToString::to_string).unwrap_or_default();
+        if source != "registry+https://github.com/rust-lang/crates.io-index" {
+            wrong.insert(named(format!("it comes from {source}")));
         }
-        // A path outside of the repository has no source, either.
-        let outside = metadata.packages.iter().filter(|package| !package.manifest_path.starts_with(root()));
-        wrong.extend(
-            outside
-                .filter(|package| package.source.is_none())
-                .map(|package| format!("{}: it lies outside of the repository", package.name)),
-        );
     }
+    // A path outside of the repository has no source, either.
+    let outside = metadata.packages.iter().filter(|package| !package.manifest_path.starts_with(root()));
+    wrong.extend(
+        outside
+            .filter(|package| package.source.is_none())
+            .map(|package| format!("{}: it lies outside of the repository", package.name)),
+    );
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
