@@ -171,7 +171,7 @@ fn eventually(is_so: impl Fn() -> bool) {
         if is_so() {
             return;
         }
-        std::thread::sleep(Duration::from_millis(100));
+        thread::sleep(Duration::from_millis(100));
     }
     panic!("it never became so");
 }
