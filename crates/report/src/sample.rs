@@ -533,7 +533,27 @@ fn proof(direction: &str, before: Rate, after: Rate, kept: bool) -> DirectionPro
 
 /// A real capture of one connection, limited by its receiver's window.
 pub(crate) fn captures() -> CaptureList {
-    let bytes = include_bytes!("../../capture/tests/data/wan-80ms-cubic-window-b.pcap");
+    captured(CAPTURE)
+}
+
+/// The same with a clock that is set back by five seconds after a hundred packets.
+pub(crate) fn captures_set_back() -> CaptureList {
+    let (mut bytes, mut at) = (CAPTURE.to_vec(), 24);
+    for number in 1.. {
+        let Some(record) = bytes.get_mut(at..at + 16) else { break };
+        let word = |at: usize| u32::from_le_bytes([record[at], record[at + 1], record[at + 2], record[at + 3]]);
+        let (seconds, length) = (word(0), word(8));
+        if number > 100 {
+            record[..4].copy_from_slice(&(seconds - 5).to_le_bytes());
+        }
+        at += 16 + length as usize;
+    }
+    captured(&bytes)
+}
+
+const CAPTURE: &[u8] = include_bytes!("../../capture/tests/data/wan-80ms-cubic-window-b.pcap");
+
+fn captured(bytes: &[u8]) -> CaptureList {
     let mut tracker = Tracker::new(1, Keep::default());
     let mut reader = Reader::new();
     let used = reader.read(bytes, &mut tracker).unwrap();

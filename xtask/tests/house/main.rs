@@ -35,6 +35,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("sim", &["units", "diagnose", "path", "tcp"]),
     ("chart", &["units", "diagnose"]),
     ("wasm", &["units", "diagnose", "capture", "chart", "ingest", "knobs", "page", "sim"]),
+    ("fuzz", &["units", "tcp", "pair", "path", "diagnose", "capture", "knobs", "probe", "measure", "tune", "report"]),
     ("mesh", &["units", "diagnose"]),
     ("tune", &["units", "diagnose", "knobs", "host", "path", "measure", "lab"]),
     ("page", &["units", "diagnose", "capture", "chart", "ingest", "knobs"]),

@@ -109,6 +109,13 @@ fn scenarios_are_listed_with_their_paths_and_imitations() {
 }
 
 #[test]
+fn a_clock_that_was_set_back_is_told() {
+    let list = sample::captures_set_back();
+    let story = plain(&capture_story(&list.connections.get(0).unwrap(), &list, Look { width: 110, ..Look::default() }));
+    assert!(story.contains("set back by 5.00 s at packet 101; times go on as if it had not been"), "{story}");
+}
+
+#[test]
 fn a_capture_is_told_with_its_setting_and_its_problems() {
     let list = sample::captures();
     let text = plain(&captures(&list, Look::default()));
