@@ -2,9 +2,10 @@
 //! file says what came first; without this, all that the clock shows twice would pass in no time, and a round trip in which it
 //! was set back would be the shortest of all. What is *not* here: a clock that was set forward, which looks like a pause.
 
+use crate::track::seen::LATEST_NS;
+
 /// What is dated earlier than what was captured before it changed places on the way to the file, up to this much: queues of a
-/// card, and mirrored ports, are emptied in turn. A clock is set by more (`ntpd` slews up to 128 ms, and `chrony` steps from
-/// 100 ms on as distributions set it).
+/// card, and mirrored ports, are emptied in turn. A clock is set by more (`ntpd` steps it where it is off by more than 128 ms).
 const LEAST_NS: u64 = 20_000_000;
 
 /// A clock is not set more often than this in one connection: packets are in disorder.
@@ -51,7 +52,7 @@ impl Setting {
             self.first = self.first.filter(|_| self.behind_ns > 0);
         }
         self.last.packets += 1;
-        shown_ns.saturating_add(self.behind_ns)
+        shown_ns.saturating_add(self.behind_ns).min(LATEST_NS)
     }
 
     /// Packet `number` was dated `by_ns` earlier than the one before it, which came at `last_ns`; says whether the clock was set back.
@@ -95,6 +96,19 @@ mod tests {
         // A packet in each round trip of 80 ms.
         assert_eq!(times([1_000, 1_080, 1_110, 1_190]), ([1_000, 1_080, 1_110, 1_190], false), "nothing shows it");
         assert_eq!(times([1_000, 1_080, 1_030, 1_110]), ([1_000, 1_080, 1_080, 1_160], true));
+    }
+
+    #[test]
+    fn sums_of_times_fit_whatever_a_file_says() {
+        let (mut setting, mut last_ns) = (Setting::default(), 0);
+        for shown_ns in [LATEST_NS, 0, LATEST_NS, 1, 2, LATEST_NS, 0] {
+            let time_ns = setting.time_ns(shown_ns);
+            assert!(time_ns <= LATEST_NS, "{time_ns}");
+            if time_ns < last_ns {
+                setting.goes_back(last_ns - time_ns, last_ns, 1);
+            }
+            last_ns = last_ns.max(time_ns);
+        }
     }
 
     #[test]
