@@ -5,12 +5,12 @@
 
 use std::{
     fs,
-    io::{BufRead, BufReader, ErrorKind, Read, Write},
+    io::{BufRead, BufReader, Read, Write},
     net::{SocketAddr, TcpListener, TcpStream},
     path::Path,
     process::{Child, Command, Stdio},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use tempfile::TempDir;
@@ -166,7 +166,7 @@ fn what_makes_no_sense_is_refused_and_leaves_nothing() {
     eventually(|| web.left().is_empty());
 }
 
-fn eventually(is_so: impl Fn() -> bool) {
+fn eventually(mut is_so: impl FnMut() -> bool) {
     for _ in 0..300 {
         if is_so() {
             return;
@@ -264,22 +264,17 @@ fn ctrl_c_ends_it_and_its_run() {
     stream.read_to_end(&mut rest).unwrap();
 }
 
-/// The next connection, which comes within a minute.
+/// The next connection, for which nobody waits for ever.
 fn accepted(listener: &TcpListener) -> TcpStream {
     listener.set_nonblocking(true).unwrap();
-    let deadline = Instant::now() + Duration::from_secs(60);
-    loop {
-        match listener.accept() {
-            Ok((stream, _)) => {
-                stream.set_nonblocking(false).unwrap();
-                return stream;
-            }
-            Err(error) if error.kind() == ErrorKind::WouldBlock && Instant::now() < deadline => {
-                thread::sleep(Duration::from_millis(20));
-            }
-            Err(error) => panic!("{error}"),
-        }
-    }
+    let mut next = None;
+    eventually(|| {
+        next = listener.accept().ok();
+        next.is_some()
+    });
+    let (stream, _) = next.unwrap();
+    stream.set_nonblocking(false).unwrap();
+    stream
 }
 
 #[test]

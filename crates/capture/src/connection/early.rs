@@ -1,5 +1,5 @@
 //! Segments that were captured before the data that they acknowledge: two ports of a tap, or two queues of a card, are written to a
-//! file in turn. Wireshark says "ACKed unseen segment" of them, and the data would read as sent again for nothing. They wait here
+//! file in turn. Wireshark says "ACKed unseen segment" of them, and the data would read as needless retransmissions. They wait here
 //! until the data have come, so that a connection sees causes before effects. What is *not* here: which data are missing (`half`);
 //! those that the capture lacks look the same until something after them comes.
 

@@ -594,11 +594,6 @@ impl Half {
             && (origin + self.una as u32).before(ack)
     }
 
-    /// Whether what was seen reaches `edge`, but for holes.
-    pub(crate) fn is_seen_to(&self, edge: SeqNum) -> bool {
-        self.origin.is_some_and(|origin| edge.at_or_before(origin + self.snd_max as u32))
-    }
-
     /// Whether an acknowledgement is no news.
     pub(crate) fn is_acked(&self, ack: SeqNum) -> bool {
         let Some(origin) = self.origin else { return false };

@@ -199,7 +199,7 @@ impl Connection {
     #[cold]
     fn take_in_turn(&mut self, seen: &Seen, options: &Options) {
         let own = seen.sender() as usize;
-        while let Some((ack, options)) = self.early.pop_before(seen, |edge| self.halves[own].is_seen_to(edge)) {
+        while let Some((ack, options)) = self.early.pop_before(seen, |edge| self.halves[own].is_below(edge, 0)) {
             self.take_late(&ack, &options);
         }
         if self.early.are_before(seen) || self.is_early(seen, options) {

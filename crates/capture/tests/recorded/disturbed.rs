@@ -55,10 +55,11 @@ fn found(name: &str, disturb: impl Fn(&mut Vec<Packet>, [u8; 4])) -> Report {
 
 /// What is wrong with the verdict on a disturbed capture, if anything is.
 fn difference(name: &str, how: &str, report: &Report) -> Option<String> {
-    let (_, limiter, detail) = RECORDED.iter().find(|(recorded, ..)| name.starts_with(recorded))?;
-    let diagnosis = &report.main_side().verdict.as_ref()?.diagnosis;
-    let is_same = (diagnosis.limiter, diagnosis.detail) == (*limiter, *detail);
-    (!is_same).then(|| format!("{name}, {how}: {:?} {:?}", diagnosis.limiter, diagnosis.detail))
+    let expected = RECORDED.iter().find(|(recorded, ..)| name.starts_with(recorded));
+    let expected = expected.map(|(_, limiter, detail)| (*limiter, *detail));
+    let verdict = report.main_side().verdict.as_ref();
+    let found = verdict.map(|verdict| (verdict.diagnosis.limiter, verdict.diagnosis.detail));
+    (found.is_none() || found != expected).then(|| format!("{name}, {how}: {found:?} for {expected:?}"))
 }
 
 fn names() -> impl Iterator<Item = String> {
