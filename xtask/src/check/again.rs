@@ -5,16 +5,19 @@
 //! programs that ended before they could name a test: one without memory, or one that was not built. Tests of some rooms
 //! know no clock: what fails there has failed.
 
-use anyhow::{Result, bail};
-use xshell::{Shell, cmd};
+use std::iter;
 
-use super::run::Ended;
+use anyhow::{Result, bail, ensure};
+use xshell::Shell;
+
+use super::run::{Ended, Priority, Run, Show};
 
 /// The packages whose tests know no clock, no kernel and no peer.
 const TIMELESS: &[&str] = &[
     "fullpipe-capture",
     "fullpipe-chart",
     "fullpipe-diagnose",
+    "fullpipe-fuzz",
     "fullpipe-ingest",
     "fullpipe-knobs",
     "fullpipe-packetdrill",
@@ -79,7 +82,11 @@ pub(super) fn alone(shell: &Shell, failed: &[Failed]) -> Result<()> {
         let names = if tests.is_empty() { format!("{package} {}", target.join(" ")) } else { tests.join(", ") };
         println!("failed beside other tests, now alone: {names}");
         // Of the whole workspace, as before: a package alone is built of other features of its dependencies.
-        cmd!(shell, "cargo test --locked --workspace {target...} -- --exact --test-threads 1 {tests...}").run()?;
+        let chosen: Vec<String> = iter::once("--workspace".to_owned()).chain(target.iter().cloned()).collect();
+        let to_tests: Vec<&str> =
+            ["--exact", "--test-threads", "1"].into_iter().chain(tests.iter().map(String::as_str)).collect();
+        let run = Run::new(shell, Priority::Normal, &chosen, &to_tests).finish(Show::AsItComes)?;
+        ensure!(run.status.success(), "{}: {}\n{}", run.arguments, run.status, words_of_failures(&run.said));
         println!("disturbed: failed beside other tests and passed alone: {names}");
     }
     Ok(())

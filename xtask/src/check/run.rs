@@ -3,18 +3,21 @@
 use std::{
     io::{self, BufRead, BufReader, Read, Write},
     process::{Command, ExitStatus, Stdio},
-    sync::mpsc,
+    sync::mpsc::{self, RecvTimeoutError, Sender},
     thread,
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use xshell::{Shell, cmd};
 
 use super::skipped::{SHOW, Skipped};
 
 /// How long the output may stay open when cargo has ended.
 const LINGER: Duration = Duration::from_secs(10);
+
+/// How long tests may say nothing. The longest of them builds for another system, at a low priority: 12 minutes on a busy machine.
+const SILENCE: Duration = Duration::from_secs(20 * 60);
 
 /// Where the output goes.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -59,24 +62,42 @@ impl Run {
         Self { arguments: cargo.to_string(), command: Command::from(cargo) }
     }
 
-    /// Runs it to its end.
+    /// Runs it to its end. A test program that hangs is ended, and has failed.
     ///
     /// # Errors
     /// No test ran, or one left a process behind that holds the output open: whoever waited for its end would wait for ever.
-    pub(super) fn finish(mut self, show: Show) -> Result<Ended> {
+    pub(super) fn finish(self, show: Show) -> Result<Ended> {
+        self.finish_within(show, SILENCE)
+    }
+
+    fn finish_within(mut self, show: Show, silence: Duration) -> Result<Ended> {
         let (reader, writer) = io::pipe().context("make a pipe")?;
         self.command.stdin(Stdio::null()).stdout(writer.try_clone().context("share a pipe")?).stderr(writer);
         let began = Instant::now();
         let mut tests = self.command.spawn().with_context(|| format!("start {}", self.arguments))?;
         // It holds the pipe's other end.
         drop(self.command);
-        let (send, ended) = mpsc::channel();
-        thread::spawn(move || drop(send.send(pass_on(reader, show))));
+        let (heard, lines) = mpsc::channel();
+        let reading = thread::spawn(move || pass_on(reader, show, &heard));
+        let mut last = Instant::now();
+        loop {
+            match lines.recv_timeout(LINGER.min(silence)) {
+                Ok(()) => last = Instant::now(),
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => {
+                    if let Some(status) = tests.try_wait()? {
+                        bail!("{}: {status}, and a test left a process behind that holds the output", self.arguments);
+                    }
+                    if last.elapsed() >= silence {
+                        println!("{:.0} s without a word, ended: {}", silence.as_secs_f64(), self.arguments);
+                        end_children(tests.id())?;
+                        last = Instant::now();
+                    }
+                }
+            }
+        }
         let status = tests.wait().with_context(|| format!("wait for {}", self.arguments))?;
-        let Ok(said) = ended.recv_timeout(LINGER) else {
-            bail!("{}: {status}, and a test left a process behind that holds the output", self.arguments);
-        };
-        let (said, skipped) = said?;
+        let (said, skipped) = reading.join().map_err(|_| anyhow!("what the tests say could not be read"))??;
         let results: Vec<&str> =
             said.lines().filter(|line| line.starts_with("test ") && line.contains(" ... ")).collect();
         ensure!(!results.is_empty(), "{}: {status}, and ran no test:\n{said}", self.arguments);
@@ -90,9 +111,16 @@ impl Run {
     }
 }
 
+/// Ends the test program that cargo runs; cargo says so, and goes on with the next one.
+fn end_children(cargo: u32) -> Result<()> {
+    let parent = cargo.to_string();
+    Command::new("pkill").args(["-KILL", "--parent", &parent]).status().context("run pkill (Debian: procps)")?;
+    Ok(())
+}
+
 /// Keeps what comes, line by line, but what passing tests printed, and prints it if wished; answers it at its end, with what
 /// was skipped.
-fn pass_on(reader: impl Read, show: Show) -> Result<(String, Skipped)> {
+fn pass_on(reader: impl Read, show: Show, heard: &Sender<()>) -> Result<(String, Skipped)> {
     let (mut reader, mut said, mut line) = (BufReader::new(reader), String::new(), Vec::new());
     let mut skipped = Skipped::default();
     while reader.read_until(b'\n', &mut line).context("read what the tests say")? > 0 {
@@ -104,6 +132,33 @@ fn pass_on(reader: impl Read, show: Show) -> Result<(String, Skipped)> {
             said += &text;
         }
         line.clear();
+        // Nobody listens any more where a process was left behind.
+        heard.send(()).ok();
     }
     Ok((said, skipped))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(script: &str, silence: Duration) -> Result<Ended> {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        Run { command, arguments: "tests".to_owned() }.finish_within(Show::AtItsEnd, silence)
+    }
+
+    #[test]
+    fn a_program_that_hangs_is_ended_and_the_next_one_runs() {
+        let ended = run("echo 'test a ... ok'; sleep 600 || echo 'test b ... ok'; exit 1", Duration::from_millis(200));
+        let ended = ended.unwrap();
+        assert!(!ended.status.success());
+        assert!(ended.said.contains("test b ... ok"), "{}", ended.said);
+    }
+
+    #[test]
+    fn what_is_left_behind_is_not_waited_for() {
+        let left = run("echo 'test a ... ok'; sleep 20 & exit 0", Duration::from_millis(200)).err().unwrap();
+        assert!(left.to_string().contains("left a process behind"), "{left}");
+    }
 }
