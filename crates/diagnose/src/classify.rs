@@ -39,7 +39,7 @@ const TAIL_LOSS: Label = Label::new(Limiter::CongestionWindow, Some(Detail::Tail
 #[derive(Clone, Debug)]
 pub(crate) struct Case<'a> {
     pub(crate) transfer: &'a Transfer,
-    pub(crate) timeline: Timeline,
+    pub(crate) timeline: Timeline<'a>,
     pub(crate) path: Path,
     pub(crate) losses: Losses,
     pub(crate) offer: Offer,
@@ -87,7 +87,7 @@ impl<'a> Case<'a> {
     pub(crate) fn labels(&self) -> Vec<Label> {
         let holdings = self.holdings();
         let opened = self.opened_us();
-        let later: Vec<&Interval> = self.timeline.intervals.iter().filter(|i| i.to_us > opened).collect();
+        let later: Vec<&Interval<'_>> = self.timeline.intervals.iter().filter(|i| i.to_us > opened).collect();
         // A connection that the path limits carries what several together do. The queue of one that falls short of that is its own bursts.
         let is_short = self.path.carries_more_than(&later);
         let cause = self.network_cause(&holdings, opened);
@@ -97,14 +97,15 @@ impl<'a> Case<'a> {
             && self.held_part(&holdings) >= thresholds::ENDS_HOLD;
         let at_a_window = |holding: &Holding| !matches!(holding, Holding::Network | Holding::ClosedWindow);
         let held = self.timeline.intervals.iter().zip(&holdings);
-        let held: Vec<&Interval> = held.filter(|(_, holding)| at_a_window(holding)).map(|(i, _)| i).collect();
+        let held: Vec<&Interval<'_>> = held.filter(|(_, holding)| at_a_window(holding)).map(|(i, _)| i).collect();
         // A deep queue can't be: the path carried more at another time.
-        let stands =
-            |held: &[&Interval]| self.path.has_standing_queue(held) && (!is_short || self.path.has_deep_queue(held));
+        let stands = |held: &[&Interval<'_>]| {
+            self.path.has_standing_queue(held) && (!is_short || self.path.has_deep_queue(held))
+        };
         let window = Suspect::Window { standing: stands(&held) };
         let is_supplied = |holding: &Holding| matches!(holding, Holding::SendBuffer | Holding::Supply { .. });
         let supplied = self.timeline.intervals.iter().zip(&holdings).filter(|(_, holding)| is_supplied(holding));
-        let mut supplied: Vec<&Interval> = supplied.map(|(interval, _)| interval).collect();
+        let mut supplied: Vec<&Interval<'_>> = supplied.map(|(interval, _)| interval).collect();
         let is_queued = stands(&supplied);
         // Before the window has opened, any path runs dry.
         supplied.retain(|interval| interval.to_us > opened);
@@ -112,7 +113,7 @@ impl<'a> Case<'a> {
         let supply = Suspect::Window { standing };
         // What it holds at the end of its data is all sent: that doesn't make it the application's.
         let is_opening = opening::is_all(&self.timeline);
-        let label = |(interval, &holding): (&Interval, &Holding)| match holding {
+        let label = |(interval, &holding): (&Interval<'_>, &Holding)| match holding {
             Holding::Network | Holding::Supply { idle: false }
                 if is_opening && !self.path.is_full(interval, Suspect::Congestion) =>
             {
@@ -136,7 +137,7 @@ impl<'a> Case<'a> {
     fn relabel_half_empty_buffers(&self, labels: &mut [Label]) {
         let is_buffer = |label: &Label| label.limiter == Limiter::SendBuffer;
         let held = self.timeline.intervals.iter().zip(&*labels).filter(|(_, label)| is_buffer(label));
-        let held: Vec<&Interval> = held.map(|(interval, _)| interval).collect();
+        let held: Vec<&Interval<'_>> = held.map(|(interval, _)| interval).collect();
         if packets::is_half_empty(&held, self.path.base_rtt) {
             labels.iter_mut().filter(|label| is_buffer(label)).for_each(|label| *label = APPLICATION);
         }
@@ -151,11 +152,11 @@ impl<'a> Case<'a> {
         // What losses hold down is level by chance.
         let levels = packets::levels(&self.timeline, self.transfer.write, !room_is_seen);
         // At the rate at which it lost before, a sender is held by what took the losses, however level it goes.
-        let is_policed = |interval: &Interval| {
+        let is_policed = |interval: &Interval<'_>| {
             self.policed.is_some_and(|rate| (interval.rate - rate).abs() <= thresholds::AGREEMENT * rate)
         };
         // A sender that paces learns the rate at which the other end reads, and keeps a little below what it offers.
-        let is_read_slowly = |interval: &Interval| {
+        let is_read_slowly = |interval: &Interval<'_>| {
             let near = |most: f64| {
                 // Where the scale of windows was not seen, that they shrink to less than half and stay there is enough.
                 interval.offered().is_none_or(|window| most >= (1.0 - thresholds::SLACK_OF_WINDOW) * window)
@@ -209,16 +210,16 @@ impl<'a> Case<'a> {
             sign => sign,
         };
         // Before a full link a sender waits for acknowledgements, too.
-        let is_open = |interval: &&Interval| !self.path.is_full(interval, Suspect::Congestion);
+        let is_open = |interval: &&Interval<'_>| !self.path.is_full(interval, Suspect::Congestion);
         // A window that opens doesn't use the buffer up.
         let opened = self.opened_us();
-        let holds = |sign: &Sign, i: &Interval| is_open(&i) && (*sign != Sign::Buffer || i.to_us > opened);
+        let holds = |sign: &Sign, i: &Interval<'_>| is_open(&i) && (*sign != Sign::Buffer || i.to_us > opened);
         let around = Pauses::around(intervals, reach);
         around.iter().zip(intervals).map(|(pauses, i)| sign(pauses).filter(|sign| holds(sign, i))).collect()
     }
 
     /// What an end does, unless the path is full meanwhile.
-    fn end(&self, interval: &Interval, holding: Holding, window: Suspect) -> Label {
+    fn end(&self, interval: &Interval<'_>, holding: Holding, window: Suspect) -> Label {
         if let Some(detail) = self.ack_delay(interval) {
             return Label::new(Limiter::AckDelay, Some(detail));
         }
@@ -244,7 +245,7 @@ impl<'a> Case<'a> {
 
     /// The round trip is longer than the path's while the path is empty for a good part of the time: it is the receiver
     /// that acknowledges late, when its application has read.
-    fn is_acknowledged_late(&self, interval: &Interval) -> bool {
+    fn is_acknowledged_late(&self, interval: &Interval<'_>) -> bool {
         let is_dry = interval.dry.is_some_and(|dry| dry >= thresholds::DRY);
         let is_large = interval.offered().is_some_and(|window| window >= thresholds::LEAST_CEILING * self.timeline.mss);
         let late = interval.rtt().zip(self.path.base_rtt).is_some_and(|(rtt, base)| {
@@ -254,7 +255,14 @@ impl<'a> Case<'a> {
     }
 
     /// `is_short`: the path is known to carry more than the transfer does; `is_held`: a window or a buffer explains that.
-    fn network(&self, interval: &Interval, opened: u64, cause: NetworkCause, is_short: bool, is_held: bool) -> Label {
+    fn network(
+        &self,
+        interval: &Interval<'_>,
+        opened: u64,
+        cause: NetworkCause,
+        is_short: bool,
+        is_held: bool,
+    ) -> Label {
         // A burst that a window or a buffer lets go queues behind itself.
         let shows_no_queue = match cause {
             NetworkCause::Policed | NetworkCause::Refilled => true,
@@ -296,22 +304,23 @@ impl<'a> Case<'a> {
     }
 
     /// `label`, unless nothing had been lost yet that could hold the window down.
-    fn after_loss(&self, interval: &Interval, label: Label) -> Label {
+    fn after_loss(&self, interval: &Interval<'_>, label: Label) -> Label {
         let has_lost = self.losses.first_us.is_some_and(|first| interval.to_us > first);
         if has_lost { label } else { Label::new(Limiter::CongestionWindow, None) }
     }
 
     /// The end of the first opening of the window: the plateau, a full path or a loss, whichever comes first.
     fn opened_us(&self) -> u64 {
-        let opened =
-            |i: &&Interval| i.retransmits > 0.0 || self.path.at_plateau(i) || self.path.is_full(i, Suspect::Congestion);
+        let opened = |i: &&Interval<'_>| {
+            i.retransmits > 0.0 || self.path.at_plateau(i) || self.path.is_full(i, Suspect::Congestion)
+        };
         let intervals = &self.timeline.intervals;
         let Some(index) = intervals.iter().position(|i| opened(&i)) else { return u64::MAX };
         intervals[packets::opened(&self.timeline, index)].from_us
     }
 
     /// Less than a segment in flight, room for more, and a round trip longer by a delayed-ACK timer.
-    fn ack_delay(&self, interval: &Interval) -> Option<Detail> {
+    fn ack_delay(&self, interval: &Interval<'_>) -> Option<Detail> {
         let (nagle, delayed) = packets::ack_delays(interval);
         if nagle.max(delayed) >= thresholds::MOST_OF_INTERVAL {
             return Some(if nagle >= delayed { Detail::Nagle } else { Detail::DelayedAck });
@@ -337,7 +346,7 @@ impl<'a> Case<'a> {
     }
 
     /// A processor is full, data waits, and neither congestion control nor pacing explains it.
-    fn is_cpu(&self, interval: &Interval) -> bool {
+    fn is_cpu(&self, interval: &Interval<'_>) -> bool {
         let full = is_busy(self.transfer.sender.cpu_busy) || is_busy(self.transfer.receiver.cpu_busy);
         let paced = interval.at.pacing_rate_bps.is_some_and(|r| (r.bps() as f64) < thresholds::PACED * interval.rate);
         let room = interval.in_flight().zip(interval.cwnd()).is_some_and(|(f, c)| f < thresholds::SUPPLY_SHORT * c);
@@ -398,7 +407,7 @@ impl<'a> Case<'a> {
         if self.losses.timeouts.max(in_a_row.into()) < thresholds::BLACK_HOLE_TIMEOUTS {
             return false;
         }
-        let mss = |i: &Interval| self.timeline.mss_at(i);
+        let mss = |i: &Interval<'_>| self.timeline.mss_at(i);
         let largest = intervals.iter().map(mss).fold(0.0, f64::max);
         let too_large = self.transfer.path_mtu.is_some_and(|mtu| largest + thresholds::HEADERS > f64::from(mtu));
         let shrunk = intervals.iter().rfind(|i| i.acked > 0.0).is_some_and(|last| mss(last) <= 0.95 * largest);
@@ -422,7 +431,7 @@ impl<'a> Case<'a> {
     /// As if the sender had been given all its data at once.
     fn sole_cause(&self, holdings: &[Holding], opened: u64) -> NetworkCause {
         let held = self.timeline.intervals.iter().zip(holdings);
-        let held: Vec<&Interval> =
+        let held: Vec<&Interval<'_>> =
             held.filter(|(i, h)| **h == Holding::Network && i.to_us > opened).map(|(i, _)| i).collect();
         let rate = timeline::mean_rate(&held);
         let lost = self.losses.are_any();
@@ -453,7 +462,7 @@ impl<'a> Case<'a> {
                 self.timeline.intervals.iter().zip(holdings).filter(|(i, holding)| {
                     i.to_us > opened && matches!(holding, Holding::Network | Holding::SendBuffer)
                 });
-            let later: Vec<&Interval> = later.map(|(interval, _)| interval).collect();
+            let later: Vec<&Interval<'_>> = later.map(|(interval, _)| interval).collect();
             let is_growing = self.is_growing(&held) && (!has_packets || self.is_growing(&later));
             let later = if has_packets { &later } else { &held };
             self.lossless_cause((&held, later, is_growing), has_packets, self.end_cause(holdings, opened, &held))
@@ -469,7 +478,7 @@ impl<'a> Case<'a> {
 
     /// Losses at one height, or few of them beside a steady rate. Where samples tell of round trips, what lost something was full
     /// before, and shows it: four losses strike at one height by chance, too.
-    fn is_full_between_losses(&self, held: &[&Interval], has_packets: bool) -> bool {
+    fn is_full_between_losses(&self, held: &[&Interval<'_>], has_packets: bool) -> bool {
         let is_unseen = held.iter().all(|i| i.rtt().is_none());
         let is_likely =
             self.losses.are_repeatable() || self.is_steady(held) && (self.losses.episodes <= 2 || is_unseen);
@@ -481,7 +490,7 @@ impl<'a> Case<'a> {
     /// since it opened in which nothing else tells.
     fn lossless_cause(
         &self,
-        (held, later, is_growing): (&[&Interval], &[&Interval], bool),
+        (held, later, is_growing): (&[&Interval<'_>], &[&Interval<'_>], bool),
         has_packets: bool,
         by_end: Option<NetworkCause>,
     ) -> NetworkCause {
@@ -524,7 +533,7 @@ impl<'a> Case<'a> {
 
     /// Full segments arrived at the spacing of the narrowest link, and that link would have carried clearly more: no queue stood before
     /// it. Where it would have carried far more, the spacing may come from receive coalescing, and says nothing.
-    pub(crate) fn is_link_left_idle(&self, held: &[&Interval]) -> bool {
+    pub(crate) fn is_link_left_idle(&self, held: &[&Interval<'_>]) -> bool {
         let link = self.transfer.link_rate.map_or(0.0, |link| link.bps() as f64);
         (thresholds::LEAST_LINK * link..thresholds::PATH_FULL * link).contains(&timeline::mean_rate(held))
     }
@@ -546,7 +555,7 @@ impl<'a> Case<'a> {
     /// Long after any loss, what is in flight falls far below its top in each round trip. A window that losses hold down is used up as
     /// soon as an acknowledgement makes room; a writer that its buffer wakes late lets the flight fall.
     fn is_refilled_late(&self, holdings: &[Holding], opened: u64) -> bool {
-        let is_held = |index: usize, interval: &Interval| {
+        let is_held = |index: usize, interval: &Interval<'_>| {
             holdings[index] == Holding::Network && interval.to_us > opened && !packets::is_idle(interval)
         };
         let calm = self.losses.calm(&self.timeline);
@@ -561,10 +570,10 @@ impl<'a> Case<'a> {
     /// samples that fall between two bursts, or into the pacing of one, find a part of it free. A path that is full shows a
     /// queue, at the latest where the sender goes up to its window, and several connections together carry no more; and a rate that heeds
     /// the window or buffer is theirs.
-    fn end_cause(&self, holdings: &[Holding], opened: u64, held: &[&Interval]) -> Option<NetworkCause> {
+    fn end_cause(&self, holdings: &[Holding], opened: u64, held: &[&Interval<'_>]) -> Option<NetworkCause> {
         let has_packets = held.iter().any(|i| i.at.packets.is_some());
         let later: Vec<_> = self.timeline.intervals.iter().zip(holdings).filter(|(i, _)| i.to_us > opened).collect();
-        let all: Vec<&Interval> = later.iter().map(|(interval, _)| *interval).collect();
+        let all: Vec<&Interval<'_>> = later.iter().map(|(interval, _)| *interval).collect();
         let is_short = self.path.carries_more_than(&all);
         if has_packets
             || !self.is_long(&all)
@@ -603,13 +612,13 @@ impl<'a> Case<'a> {
     }
 
     /// The highest round trips show a queue, as those of a sender do that now and then tries for more than a full path carries.
-    fn is_probing_a_queue(&self, held: &[&Interval]) -> bool {
+    fn is_probing_a_queue(&self, held: &[&Interval<'_>]) -> bool {
         self.is_queueing_by(held, thresholds::PROBING_QUANTILE, thresholds::QUEUE_FACTOR_WINDOW)
     }
 
     /// So few segments for so many round trips without a loss that no congestion window can have been the reason: it grows by
     /// half a segment at least in each (RFC 5681, section 3.1, with an acknowledgement for every second segment).
-    fn is_too_few_to_be_congestion(&self, held: &[&Interval]) -> bool {
+    fn is_too_few_to_be_congestion(&self, held: &[&Interval<'_>]) -> bool {
         let most = held.iter().filter_map(|i| packets::peak(i)).fold(0.0, f64::max);
         let time: f64 = held.iter().map(|i| i.len()).sum();
         let round_trips = self.path.base_rtt.map_or(0.0, |base| time / base);
@@ -619,7 +628,7 @@ impl<'a> Case<'a> {
     }
 
     /// The path had no gap, and the highest round trips are a little longer than the lowest.
-    fn is_just_full(&self, held: &[&Interval]) -> bool {
+    fn is_just_full(&self, held: &[&Interval<'_>]) -> bool {
         self.path.delivered_evenly(held)
             && self.is_queueing_by(held, thresholds::PROBING_QUANTILE, thresholds::QUEUE_FACTOR_LEAST)
     }
@@ -627,7 +636,7 @@ impl<'a> Case<'a> {
     /// BBR stays at the path's rate through losses that are not too many; those of its start don't count.
     fn model_based_cause(
         &self,
-        held: &[&Interval],
+        held: &[&Interval<'_>],
         rate: f64,
         by_loss: NetworkCause,
         by_end: Option<NetworkCause>,
@@ -643,7 +652,7 @@ impl<'a> Case<'a> {
     }
 
     /// Faster than what losses let a sender of the known loss-based kinds reach, where its kind is not known.
-    fn is_beyond_loss(&self, held: &[&Interval], rate: f64) -> bool {
+    fn is_beyond_loss(&self, held: &[&Interval<'_>], rate: f64) -> bool {
         self.transfer.sender.congestion_control.is_none()
             && Losses::ratio_in(&held[held.len() / 2..], &self.timeline) >= thresholds::BEYOND_LOSS_LEAST
             && rate >= thresholds::BEYOND_LOSS * self.rate_through_loss(held)
@@ -651,30 +660,30 @@ impl<'a> Case<'a> {
 
     /// What losses that strike at random would let a sender of the known loss-based kinds reach, in bit/s: the larger of
     /// 1.22 / sqrt p segments in flight (Mathis 1997) and 1.054 x (RTT / p)^0.75 (RFC 9438, section 5.1).
-    fn rate_through_loss(&self, held: &[&Interval]) -> f64 {
+    fn rate_through_loss(&self, held: &[&Interval<'_>]) -> f64 {
         let late = Losses::ratio_in(&held[held.len() / 2..], &self.timeline);
         let Some(rtt) = self.path.base_rtt else { return f64::INFINITY };
         let segments = (1.22 / late.sqrt()).max(1.054 * (rtt / 1e6 / late).powf(0.75));
         segments * self.timeline.mss * 8e6 / rtt
     }
 
-    fn is_steady(&self, held: &[&Interval]) -> bool {
+    fn is_steady(&self, held: &[&Interval<'_>]) -> bool {
         let time: f64 = held.iter().map(|i| i.len()).sum();
         let level: f64 = held.iter().filter(|i| self.path.at_plateau(i)).map(|i| i.len()).sum();
         level >= thresholds::STEADY_SHARE * time
     }
 
     /// Long enough for a steady rate to mean something.
-    fn is_long(&self, held: &[&Interval]) -> bool {
+    fn is_long(&self, held: &[&Interval<'_>]) -> bool {
         let time: f64 = held.iter().map(|i| i.len()).sum();
         self.path.base_rtt.is_none_or(|base| time >= thresholds::PLATEAU_ROUND_TRIPS * base)
     }
 
     /// The congestion window is larger at the end than at the beginning, and what it added stands in no queue.
-    fn is_growing(&self, held: &[&Interval]) -> bool {
-        let window = |i: &Interval| i.cwnd().or_else(|| packets::peak(i));
+    fn is_growing(&self, held: &[&Interval<'_>]) -> bool {
+        let window = |i: &Interval<'_>| i.cwnd().or_else(|| packets::peak(i));
         let third = held.len().div_ceil(3);
-        let typical = |part: &[&Interval]| timeline::median(part, window);
+        let typical = |part: &[&Interval<'_>]| timeline::median(part, window);
         let grown = typical(&held[..third]).zip(typical(&held[held.len() - third..]));
         let has_packets = held.iter().any(|i| i.at.packets.is_some());
         // In slow start Linux lets a window grow while more than half of it is in flight, and later only while all of it is
@@ -701,9 +710,9 @@ impl<'a> Case<'a> {
     }
 
     /// What was in flight late was more than what was early.
-    fn is_larger_late(&self, held: &[&Interval]) -> bool {
+    fn is_larger_late(&self, held: &[&Interval<'_>]) -> bool {
         let third = held.len().div_ceil(3);
-        let typical = |part: &[&Interval]| timeline::median(part, packets::peak);
+        let typical = |part: &[&Interval<'_>]| timeline::median(part, packets::peak);
         let grown = typical(&held[..third]).zip(typical(&held[held.len() - third..]));
         grown.is_none_or(|(first, last)| last > (1.0 + thresholds::USUAL_SLACK) * first)
     }
@@ -714,12 +723,12 @@ impl<'a> Case<'a> {
     }
 
     /// The upper quartile of round trips shows a queue: a loss-based sender visits it before each loss.
-    fn is_queueing(&self, held: &[&Interval]) -> bool {
+    fn is_queueing(&self, held: &[&Interval<'_>]) -> bool {
         self.is_queueing_by(held, thresholds::QUEUE_QUANTILE, thresholds::QUEUE_FACTOR_CONGESTION)
     }
 
     /// Two segments' share of what is in flight is allowed for, as in [`Path::is_full`].
-    fn is_queueing_by(&self, held: &[&Interval], quantile: f64, factor: f64) -> bool {
+    fn is_queueing_by(&self, held: &[&Interval<'_>], quantile: f64, factor: f64) -> bool {
         let excess = held.iter().filter_map(|i| {
             let allowance = self.path.allowance(i.in_flight().unwrap_or(0.0));
             Some((i.rtt()? - allowance * self.path.base_rtt?, i.len()))
@@ -730,17 +739,17 @@ impl<'a> Case<'a> {
 
     /// A burst, then much loss at a steady lower rate, without a queue: what counters tell, where packets tell more
     /// (`policer`).
-    fn is_policed(&self, held: &[&Interval], rate: f64) -> bool {
+    fn is_policed(&self, held: &[&Interval<'_>], rate: f64) -> bool {
         let (early, late) = held.split_at(held.len() / 2);
         // What a retransmission frees is acknowledged at once. Where samples show that apart, only what comes before the first loss of all is
         // a burst.
         let is_fine = self.timeline.has_fine_samples();
-        let is_burst = |i: &&&Interval| !is_fine || !self.losses.are_earlier && i.retransmits == 0.0;
+        let is_burst = |i: &&&Interval<'_>| !is_fine || !self.losses.are_earlier && i.retransmits == 0.0;
         let burst = early.iter().take_while(is_burst).map(|i| i.rate).fold(0.0, f64::max);
         let late_rate = timeline::mean_rate(late);
         let level = late.iter().filter(|i| (i.rate - late_rate).abs() <= thresholds::AGREEMENT * late_rate).count();
         let is_level = level as f64 >= thresholds::POLICED_LEVEL * late.len() as f64;
-        let is_much = |part: &[&Interval]| {
+        let is_much = |part: &[&Interval<'_>]| {
             Losses::ratio_in(part, &self.timeline) >= thresholds::POLICED_LOSS
                 && part.iter().map(|i| i.retransmits).sum::<f64>() >= thresholds::POLICED_LEAST
         };
@@ -753,7 +762,7 @@ impl<'a> Case<'a> {
 
     /// A policer whose first burst isn't seen, because the story begins later. A full path shows a queue at the latest where its
     /// sender tries for more; and a sender that heeds losses is slower where chance takes its segments, one by one.
-    fn is_losing_without_queue(&self, held: &[&Interval], (rate, beyond): (f64, f64), is_much: bool) -> bool {
+    fn is_losing_without_queue(&self, held: &[&Interval<'_>], (rate, beyond): (f64, f64), is_much: bool) -> bool {
         let (lowest, is_losing) = if self.is_model_based() {
             (1.0 - thresholds::AGREEMENT, is_much)
         } else {
@@ -761,7 +770,7 @@ impl<'a> Case<'a> {
             let is_losing = self.losses.retransmits >= thresholds::POLICED_LEAST.max(in_bursts);
             (thresholds::TROUGH, is_losing && beyond >= thresholds::POLICED_BEYOND)
         };
-        let is_near = |i: &&&Interval| (lowest * rate..=(1.0 + thresholds::AGREEMENT) * rate).contains(&i.rate);
+        let is_near = |i: &&&Interval<'_>| (lowest * rate..=(1.0 + thresholds::AGREEMENT) * rate).contains(&i.rate);
         let near = held.iter().filter(is_near).count();
         is_losing
             && near as f64 >= thresholds::POLICED_LEVEL * held.len() as f64
@@ -797,7 +806,7 @@ enum NetworkCause {
 }
 
 /// The rate that the application lets the sender pace to, where it is all that it has, in bit/s.
-pub(crate) fn bound_by_application(interval: &Interval) -> Option<f64> {
+pub(crate) fn bound_by_application(interval: &Interval<'_>) -> Option<f64> {
     let most = interval.at.max_pacing_rate_bps?.bps() as f64;
     (interval.rate >= thresholds::PATH_NOT_FULL * most).then_some(most)
 }
@@ -807,7 +816,7 @@ fn is_busy(cpu: Option<f64>) -> bool {
 }
 
 /// A stall that ends in a timeout: at the end of what there is to send nothing but the timer finds the loss.
-fn stall(interval: &Interval, black_hole: bool) -> Label {
+fn stall(interval: &Interval<'_>, black_hole: bool) -> Label {
     if black_hole {
         return Label::new(Limiter::SegmentSize, Some(Detail::MtuBlackHole));
     }

@@ -6,8 +6,7 @@
 use fullpipe_units::{Bytes, Micros, Rate, window_limited_rate};
 
 use crate::{
-    Alternative, Confidence, Detail, Diagnosis, Limiter, classify::Case, sentences, thresholds, timeline::Interval,
-    verdict::Ruling,
+    Alternative, Confidence, Detail, Diagnosis, Limiter, classify::Case, sentences, thresholds, verdict::Ruling,
 };
 
 /// One contradiction.
@@ -76,7 +75,7 @@ fn window(case: &Case<'_>, ruling: &Ruling<'_>) -> Option<Contradiction> {
         return None;
     }
     let held = match ruling.limiter {
-        Limiter::ReceiveWindow => ruling.median(Interval::offered)?,
+        Limiter::ReceiveWindow => ruling.median(|i| i.offered())?,
         Limiter::SendBuffer => ruling.intervals.iter().filter_map(|i| i.in_flight()).reduce(f64::max)?,
         _ => return None,
     };
@@ -94,7 +93,7 @@ fn flight(case: &Case<'_>, ruling: &Ruling<'_>) -> Option<Contradiction> {
     if ruling.limiter != Limiter::ReceiveWindow || is_moving(case) {
         return None;
     }
-    let (in_flight, offered) = (ruling.median(Interval::in_flight)?, ruling.median(Interval::offered)?);
+    let (in_flight, offered) = (ruling.median(|i| i.in_flight())?, ruling.median(|i| i.offered())?);
     let slack = thresholds::SLACK_SEGMENTS * case.timeline.mss;
     let is_beyond = |factor: f64| in_flight > factor * offered + slack;
     is_beyond(thresholds::ABOVE_BOUND).then(|| Contradiction {

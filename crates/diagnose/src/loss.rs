@@ -34,7 +34,7 @@ pub(crate) struct Losses {
 }
 
 impl Losses {
-    pub(crate) fn new(transfer: &Transfer, timeline: &Timeline) -> Self {
+    pub(crate) fn new(transfer: &Transfer, timeline: &Timeline<'_>) -> Self {
         let intervals = &timeline.intervals;
         let retransmits: f64 = intervals.iter().map(|i| i.retransmits).sum();
         let dsacks: f64 = intervals.iter().map(|i| i.dsacks).sum();
@@ -64,7 +64,7 @@ impl Losses {
     }
 
     /// The part of the segments sent in `intervals` that was retransmitted.
-    pub(crate) fn ratio_in(intervals: &[&Interval], timeline: &Timeline) -> f64 {
+    pub(crate) fn ratio_in(intervals: &[&Interval<'_>], timeline: &Timeline<'_>) -> f64 {
         let retransmits: f64 = intervals.iter().map(|i| i.retransmits).sum();
         let acked: f64 = intervals.iter().map(|i| i.acked).sum();
         stats::fraction(retransmits, acked / timeline.mss + retransmits)
@@ -72,8 +72,8 @@ impl Losses {
 
     /// The part of the segments that was retransmitted after the first loss event: one that ends slow start takes many at a time and
     /// says nothing of what comes then. Where that is less than half of the time, it is the part of all.
-    pub(crate) fn ratio_after_first(timeline: &Timeline) -> f64 {
-        let intervals: Vec<&Interval> = timeline.intervals.iter().collect();
+    pub(crate) fn ratio_after_first(timeline: &Timeline<'_>) -> f64 {
+        let intervals: Vec<&Interval<'_>> = timeline.intervals.iter().collect();
         let quiet_us = 2.0 * timeline.base_rtt.unwrap_or(0.0);
         let first = intervals.iter().position(|i| i.retransmits > 0.0);
         let mut over = first.unwrap_or(0);
@@ -97,12 +97,12 @@ impl Losses {
 
     /// For each interval, whether nothing was lost within the round trips over which pauses are counted: room that an
     /// acknowledgement makes is room then, whatever was lost long before.
-    pub(crate) fn calm(&self, timeline: &Timeline) -> Vec<bool> {
+    pub(crate) fn calm(&self, timeline: &Timeline<'_>) -> Vec<bool> {
         let intervals = &timeline.intervals;
         let reach = timeline.base_rtt.map_or(u64::MAX, |base| (thresholds::PAUSES_ROUND_TRIPS * base) as u64);
-        let lost: Vec<&Interval> = intervals.iter().filter(|i| i.retransmits > 0.0).collect();
+        let lost: Vec<&Interval<'_>> = intervals.iter().filter(|i| i.retransmits > 0.0).collect();
         let mut next = 0;
-        let is_calm = |interval: &Interval| {
+        let is_calm = |interval: &Interval<'_>| {
             while lost.get(next).is_some_and(|loss| loss.to_us.saturating_add(reach) <= interval.from_us) {
                 next += 1;
             }
@@ -128,7 +128,7 @@ impl Losses {
     }
 }
 
-fn first_us(transfer: &Transfer, intervals: &[Interval]) -> Option<u64> {
+fn first_us(transfer: &Transfer, intervals: &[Interval<'_>]) -> Option<u64> {
     let repeated = intervals.iter().find(|i| i.retransmits > 0.0).map(|i| i.from_us)?;
     let lost = transfer.drops.as_ref().and_then(|drops| drops.list.first()).map(|drop| drop.at_us.get());
     Some(lost.map_or(repeated, |lost| lost.min(repeated)))
@@ -136,7 +136,7 @@ fn first_us(transfer: &Transfer, intervals: &[Interval]) -> Option<u64> {
 
 /// The loss events: for each, the intervals from the one in which the sender began to retransmit to the last one in which it did. From one
 /// event to the next it did not for `quiet_us` microseconds.
-pub(crate) fn events(intervals: &[Interval], quiet_us: f64) -> Vec<Range<usize>> {
+pub(crate) fn events(intervals: &[Interval<'_>], quiet_us: f64) -> Vec<Range<usize>> {
     let mut events: Vec<Range<usize>> = Vec::new();
     for (index, interval) in intervals.iter().enumerate().filter(|(_, i)| i.retransmits > 0.0) {
         match events.last_mut() {
@@ -150,7 +150,7 @@ pub(crate) fn events(intervals: &[Interval], quiet_us: f64) -> Vec<Range<usize>>
 }
 
 /// What was in flight before each loss event.
-fn peaks(timeline: &Timeline) -> Vec<f64> {
+fn peaks(timeline: &Timeline<'_>) -> Vec<f64> {
     let intervals = &timeline.intervals;
     let two_round_trips = 2.0 * timeline.base_rtt.unwrap_or(0.0);
     let peak = |event: Range<usize>| {

@@ -23,14 +23,14 @@ pub(crate) enum Level {
 ///
 /// Nothing else makes the most in flight of one round trip equal to that of the next to within a segment: a congestion
 /// window grows, and one that follows the path's rate probes it.
-pub(crate) fn levels(timeline: &Timeline, write: Option<Bytes>, is_lossy: bool) -> Vec<Option<Level>> {
+pub(crate) fn levels(timeline: &Timeline<'_>, write: Option<Bytes>, is_lossy: bool) -> Vec<Option<Level>> {
     let intervals = &timeline.intervals;
     let mut levels = vec![None; intervals.len()];
     let Some(base) = timeline.base_rtt else { return levels };
     let tops = tops(intervals, base);
     if let Some(most) = usual_top(timeline, &tops, base).filter(|_| !is_lossy) {
         let at = |top: f64| (top - most).abs() <= usual_slack(timeline, most);
-        let span: Vec<&Interval> =
+        let span: Vec<&Interval<'_>> =
             intervals.iter().zip(&tops).filter(|(i, top)| at(**top) && has_room(i, most)).map(|(i, _)| i).collect();
         let level = why_flat(timeline, &span, base, write);
         for ((place, interval), top) in levels.iter_mut().zip(intervals).zip(&tops) {
@@ -56,7 +56,7 @@ pub(crate) fn levels(timeline: &Timeline, write: Option<Bytes>, is_lossy: bool) 
 
 /// Marks the stretches of so many round trips in which the most in flight stays the same.
 fn mark_flat(
-    timeline: &Timeline,
+    timeline: &Timeline<'_>,
     tops: &[f64],
     (base, flat): (f64, thresholds::Flat),
     write: Option<Bytes>,
@@ -74,7 +74,7 @@ fn mark_flat(
         let is_known = levels[from..to].iter().all(Option::is_some);
         let is_level = || is_flat(timeline, &intervals[from..to], &tops[from..to], flat);
         if is_long && !is_known && is_level() && !is_step(timeline, tops, from..to) {
-            let span: Vec<&Interval> = intervals[from..to].iter().collect();
+            let span: Vec<&Interval<'_>> = intervals[from..to].iter().collect();
             if let Some(level) = why_flat(timeline, &span, base, write) {
                 levels[from..to].fill(Some(level));
             }
@@ -86,7 +86,7 @@ fn mark_flat(
 /// What is in flight meets the same top in most round trips, early and late ones, with one pause in each or two, and the application's
 /// writes show no size, or none that fits: a buffer that a late writer fills again does that, however its sender paces what it was
 /// given, and so does an application whose pauses happen to be as long.
-pub(crate) fn meets_one_top(transfer: &Transfer, timeline: &Timeline) -> bool {
+pub(crate) fn meets_one_top(transfer: &Transfer, timeline: &Timeline<'_>) -> bool {
     let intervals = &timeline.intervals;
     let Some(base) = timeline.base_rtt.filter(|_| largest_offer(timeline) > 0.0) else { return false };
     let pauses = Pauses::from_intervals(intervals).count() * base / timeline.span_us.max(1.0);
@@ -102,7 +102,7 @@ pub(crate) fn meets_one_top(transfer: &Transfer, timeline: &Timeline) -> bool {
 
 /// What is in flight at most in most round trips, early and late ones: something ends the flight there, however seldom it
 /// goes beyond. What grows passes each level once.
-fn usual_top(timeline: &Timeline, tops: &[f64], base: f64) -> Option<f64> {
+fn usual_top(timeline: &Timeline<'_>, tops: &[f64], base: f64) -> Option<f64> {
     let intervals = &timeline.intervals;
     let mut each: Vec<(f64, f64)> = Vec::new();
     let mut next = 0.0;
@@ -138,24 +138,24 @@ fn usual_top(timeline: &Timeline, tops: &[f64], base: f64) -> Option<f64> {
 }
 
 /// By how much tops may differ that are the same.
-fn slack(timeline: &Timeline, most: f64) -> f64 {
+fn slack(timeline: &Timeline<'_>, most: f64) -> f64 {
     let segments = (thresholds::FLAT_SEGMENTS * timeline.mss).min(thresholds::USUAL_SLACK * most);
     segments.max(thresholds::ONE_WRITE_SEGMENTS * timeline.mss).max(thresholds::FLAT * most)
 }
 
 /// ... of those that the flight meets now and then: where packets are charged by the memory that they take, a buffer holds
 /// a little more or less each time.
-fn usual_slack(timeline: &Timeline, most: f64) -> f64 {
+fn usual_slack(timeline: &Timeline<'_>, most: f64) -> f64 {
     slack(timeline, most).max(thresholds::USUAL_SLACK * most)
 }
 
 /// The offered window would take more than a flight of `most`.
-fn has_room(interval: &Interval, most: f64) -> bool {
+fn has_room(interval: &Interval<'_>, most: f64) -> bool {
     interval.offered().is_none_or(|window| most < thresholds::CAP_BELOW_WINDOW * window)
 }
 
 /// Why the most in flight is the same throughout `span`; `None` where that can't be determined.
-fn why_flat(timeline: &Timeline, span: &[&Interval], base: f64, write: Option<Bytes>) -> Option<Level> {
+fn why_flat(timeline: &Timeline<'_>, span: &[&Interval<'_>], base: f64, write: Option<Bytes>) -> Option<Level> {
     let pauses = Pauses::from_intervals(span.iter().copied());
     let round_trips = span.iter().map(|i| i.len()).sum::<f64>() / base;
     // A link that is just full, without a queue, looks like a buffer, but that it delivers all the time.
@@ -181,7 +181,7 @@ fn why_flat(timeline: &Timeline, span: &[&Interval], base: f64, write: Option<By
 
 /// What is in flight on average, of the most within a round trip to either side, in the intervals that `is_of` names; with the time
 /// that they take.
-pub(crate) fn filled(timeline: &Timeline, is_of: impl Fn(usize, &Interval) -> bool) -> (f64, f64) {
+pub(crate) fn filled(timeline: &Timeline<'_>, is_of: impl Fn(usize, &Interval<'_>) -> bool) -> (f64, f64) {
     let intervals = &timeline.intervals;
     let base = timeline.base_rtt.unwrap_or(0.0);
     let (mut mean, mut most, mut time) = (0.0, 0.0, 0.0);
@@ -194,12 +194,12 @@ pub(crate) fn filled(timeline: &Timeline, is_of: impl Fn(usize, &Interval) -> bo
 }
 
 /// For each interval, the most in flight within a round trip to either side.
-fn tops(intervals: &[Interval], base: f64) -> Vec<f64> {
+fn tops(intervals: &[Interval<'_>], base: f64) -> Vec<f64> {
     (0..intervals.len()).map(|index| top(intervals, index, base)).collect()
 }
 
 /// The most in flight within a round trip to either side of an interval.
-fn top(intervals: &[Interval], index: usize, base: f64) -> f64 {
+fn top(intervals: &[Interval<'_>], index: usize, base: f64) -> f64 {
     let (from, to) = (intervals[index].from_us as f64 - base, intervals[index].to_us as f64 + base);
     let before = intervals[..index].iter().rev().take_while(|i| i.to_us as f64 > from);
     let after = intervals[index..].iter().take_while(|i| (i.from_us as f64) < to);
@@ -208,7 +208,7 @@ fn top(intervals: &[Interval], index: usize, base: f64) -> f64 {
 
 /// A step of a staircase: a congestion window that gains a segment in several round trips stays level for as long, and its flight moves by
 /// the two segments of one acknowledgement. Before and after it, it was and is the next step.
-fn is_step(timeline: &Timeline, tops: &[f64], span: core::ops::Range<usize>) -> bool {
+fn is_step(timeline: &Timeline<'_>, tops: &[f64], span: core::ops::Range<usize>) -> bool {
     let intervals = &timeline.intervals;
     let level = tops[span.clone()].iter().copied().fold(0.0, f64::max);
     let is_same = |top: f64| (top - level).abs() <= thresholds::ONE_WRITE_SEGMENTS * timeline.mss;
@@ -223,7 +223,7 @@ fn is_step(timeline: &Timeline, tops: &[f64], span: core::ops::Range<usize>) -> 
     })
 }
 
-fn is_flat(timeline: &Timeline, span: &[Interval], tops: &[f64], flat: thresholds::Flat) -> bool {
+fn is_flat(timeline: &Timeline<'_>, span: &[Interval<'_>], tops: &[f64], flat: thresholds::Flat) -> bool {
     let most = tops.iter().copied().fold(0.0, f64::max);
     let least = tops.iter().copied().fold(f64::MAX, f64::min);
     let slack = if flat.is_exact { thresholds::ONE_WRITE_SEGMENTS * timeline.mss } else { slack(timeline, most) };
@@ -241,14 +241,14 @@ fn is_flat(timeline: &Timeline, span: &[Interval], tops: &[f64], flat: threshold
 /// No more than a segment was ever in flight: there was no more to send, whatever would have taken it, because no
 /// congestion window is smaller (RFC 5681, section 3.1). Where a capture stands away from the sender, two may seem to be
 /// for a moment.
-pub(crate) fn is_short(interval: &Interval, mss: f64) -> bool {
+pub(crate) fn is_short(interval: &Interval<'_>, mss: f64) -> bool {
     let one =
         |most: f64| most <= mss || most <= 2.0 * mss && interval.in_flight().is_some_and(|mean| mean <= 1.1 * mss);
     peak(interval).is_some_and(one) && interval.timeouts == 0 && interval.retransmits <= 0.0
 }
 
 /// Most of the payload left while no acknowledgement made room for it, and nothing was lost.
-pub(crate) fn is_unprompted(timeline: &Timeline) -> bool {
+pub(crate) fn is_unprompted(timeline: &Timeline<'_>) -> bool {
     let sum = |bytes: fn(&PacketSample) -> u64| -> f64 {
         timeline.intervals.iter().filter_map(|i| i.at.packets.as_ref()).map(|packets| bytes(packets) as f64).sum()
     };
@@ -261,7 +261,7 @@ pub(crate) fn is_unprompted(timeline: &Timeline) -> bool {
 
 /// Nearly as much left in each two round trips as in any other, and no queue formed: the sender kept to a rate of its own.
 /// What acknowledgements clock comes in bursts, and a sender that looks for the path's rate goes beyond it now and then.
-pub(crate) fn is_even(timeline: &Timeline) -> bool {
+pub(crate) fn is_even(timeline: &Timeline<'_>) -> bool {
     let intervals = &timeline.intervals;
     let Some(base) = timeline.base_rtt else { return false };
     let opening = intervals.iter().take_while(|i| (i.to_us as f64) < thresholds::EVEN_FROM * timeline.span_us).count();
@@ -269,7 +269,7 @@ pub(crate) fn is_even(timeline: &Timeline) -> bool {
     let held = intervals.get(opening..intervals.len().saturating_sub(closing)).unwrap_or_default();
     let typical = stats::median(held.iter().map(|i| (i.len(), 1.0))).unwrap_or(base);
     let many = (2.0 * base / typical.max(1.0)).round().max(1.0) as usize;
-    let sent = |i: &Interval| i.at.packets.map_or(0.0, |packets| packets.sent.get() as f64);
+    let sent = |i: &Interval<'_>| i.at.packets.map_or(0.0, |packets| packets.sent.get() as f64);
     let sums: Vec<f64> = held.windows(many).map(|part| part.iter().map(sent).sum()).collect();
     let Some(usual) = stats::median(sums.iter().map(|&sum| (sum, 1.0))) else { return false };
     let slack = (thresholds::EVEN_SLACK * usual).max(2.0 * timeline.mss);
@@ -294,21 +294,21 @@ pub(crate) fn is_even(timeline: &Timeline) -> bool {
 
 /// What was carried needs the smaller part of what usually is in flight at most: the rate times the round trip (Little's law). The path
 /// was empty for most of the time.
-pub(crate) fn is_half_empty(held: &[&Interval], base: Option<f64>) -> bool {
+pub(crate) fn is_half_empty(held: &[&Interval<'_>], base: Option<f64>) -> bool {
     let most = timeline::median(held, peak);
-    let rtt = timeline::median(held, Interval::rtt).or(base);
+    let rtt = timeline::median(held, |i| i.rtt()).or(base);
     let needs = rtt.map(|rtt| timeline::mean_rate(held) * rtt / 8e6);
     needs.zip(most).is_some_and(|(needs, most)| needs < thresholds::HALF_EMPTY * most)
 }
 
 /// Nothing was in flight for most of the interval.
-pub(crate) fn is_idle(interval: &Interval) -> bool {
+pub(crate) fn is_idle(interval: &Interval<'_>) -> bool {
     part(interval, |packets| packets.idle_us.get()) >= thresholds::MOST_OF_INTERVAL
 }
 
 /// Most of what was sent followed messages of the receiver's application, which asked the sender's for more: a window of
 /// their own (SSH: RFC 4254, section 5.2; HTTP/2: RFC 9113, section 5.2).
-pub(crate) fn is_credited(timeline: &Timeline) -> bool {
+pub(crate) fn is_credited(timeline: &Timeline<'_>) -> bool {
     let sum = |figure: fn(&PacketSample) -> f64| -> f64 {
         timeline.intervals.iter().filter_map(|i| i.at.packets.as_ref()).map(figure).sum()
     };
@@ -322,24 +322,24 @@ pub(crate) fn is_credited(timeline: &Timeline) -> bool {
 
 /// Everything had been acknowledged for a good part of the time: a buffer that is full is never empty, and one write that fills it
 /// follows the acknowledgement that emptied it at once. Beside the receiver, where a sender's pauses don't show otherwise.
-pub(crate) fn is_emptied(timeline: &Timeline) -> bool {
+pub(crate) fn is_emptied(timeline: &Timeline<'_>) -> bool {
     let idle = time_of(timeline, |packets| packets.idle_us.get());
     idle >= thresholds::EMPTIED * timeline.span_us && !Pauses::from_intervals(&timeline.intervals).are_shown()
 }
 
 /// Everything had been acknowledged at some moment of every fourth interval.
-pub(crate) fn is_often_empty(intervals: &[&Interval]) -> bool {
+pub(crate) fn is_often_empty(intervals: &[&Interval<'_>]) -> bool {
     intervals.iter().filter(|i| part(i, |packets| packets.idle_us.get()) > 0.0).count() * 4 >= intervals.len()
 }
 
 /// What is in flight at most is what the application writes at a time: a pace that fits the round trip leaves no pause.
-fn is_one_write(timeline: &Timeline, span: &[&Interval], write: Option<Bytes>) -> bool {
+fn is_one_write(timeline: &Timeline<'_>, span: &[&Interval<'_>], write: Option<Bytes>) -> bool {
     let most = span.iter().filter_map(|i| peak(i)).fold(0.0, f64::max);
     write.is_some_and(|write| (most - write.get() as f64).abs() <= thresholds::ONE_WRITE_SEGMENTS * timeline.mss)
 }
 
 /// The sender used room as soon as it had it, and always had something under way.
-fn is_fed(span: &[&Interval]) -> bool {
+fn is_fed(span: &[&Interval<'_>]) -> bool {
     let all = span.iter().map(|i| i.len()).sum::<f64>();
     let time = |time: fn(&PacketSample) -> u64| span.iter().map(|i| part(i, time) * i.len()).sum::<f64>();
     let most = span.iter().filter_map(|i| peak(i)).fold(0.0, f64::max);
@@ -351,13 +351,13 @@ fn is_fed(span: &[&Interval]) -> bool {
 }
 
 /// The timer ran out for the last segments of a flight.
-pub(crate) fn is_tail(interval: &Interval) -> bool {
+pub(crate) fn is_tail(interval: &Interval<'_>) -> bool {
     interval.at.packets.is_some_and(|packets| packets.tails > 0)
 }
 
 /// Each round trip carried clearly more than the one before, from what the sender began with, and nothing was lost: a window
 /// that opens, however short the transfer was. The last round trip carries what is left.
-pub(crate) fn is_opening(transfer: &Transfer, timeline: &Timeline) -> bool {
+pub(crate) fn is_opening(transfer: &Transfer, timeline: &Timeline<'_>) -> bool {
     let begun = transfer.opening.and_then(|opening| opening.initial_window).map(|bytes| bytes.get() as f64);
     let (Some(begun), Some(base)) = (begun, timeline.base_rtt) else { return false };
     let most = timeline.intervals.iter().filter_map(peak).fold(0.0, f64::max);
@@ -369,30 +369,30 @@ pub(crate) fn is_opening(transfer: &Transfer, timeline: &Timeline) -> bool {
     begun >= 2.0 * timeline.mss && is_steep && !lost && most < thresholds::WINDOW_USED * largest_offer(timeline)
 }
 
-fn largest_offer(timeline: &Timeline) -> f64 {
+fn largest_offer(timeline: &Timeline<'_>) -> f64 {
     timeline.intervals.iter().filter_map(Interval::offered).fold(0.0, f64::max)
 }
 
 /// For most of the interval everything had been sent and acknowledged, and the receiver had not asked for more.
-pub(crate) fn is_asked(interval: &Interval) -> bool {
+pub(crate) fn is_asked(interval: &Interval<'_>) -> bool {
     part(interval, |packets| packets.asked_us.get()) >= thresholds::MOST_OF_INTERVAL
 }
 
 /// That was most of the transfer's time.
-pub(crate) fn is_mostly_asked(timeline: &Timeline) -> bool {
+pub(crate) fn is_mostly_asked(timeline: &Timeline<'_>) -> bool {
     time_of(timeline, |packets| packets.asked_us.get()) >= thresholds::MOST_OF_INTERVAL * timeline.span_us
 }
 
 /// The mean of what one acknowledgement acknowledges that makes room; where only counters tell, of what any does.
-pub(crate) fn acked_at_once(timeline: &Timeline) -> Option<f64> {
-    let count = |i: &Interval| i.at.packets.as_ref().map_or(i.heard, |packets| Some(f64::from(packets.prompts)));
+pub(crate) fn acked_at_once(timeline: &Timeline<'_>) -> Option<f64> {
+    let count = |i: &Interval<'_>| i.at.packets.as_ref().map_or(i.heard, |packets| Some(f64::from(packets.prompts)));
     let seen = timeline.intervals.iter().filter_map(|i| Some((i.acked, count(i)?)));
     let (acked, prompts) = seen.fold((0.0, 0.0), |(acked, all), (bytes, prompts)| (acked + bytes, all + prompts));
     (prompts > 0.0).then(|| acked / prompts)
 }
 
 /// Whether the receiver acknowledges at least about every second full segment (RFC 5681, section 4.2), on arrival.
-pub(crate) fn acks_in_pairs(timeline: &Timeline) -> bool {
+pub(crate) fn acks_in_pairs(timeline: &Timeline<'_>) -> bool {
     acked_at_once(timeline).is_some_and(|bytes| bytes <= thresholds::PAIR_SEGMENTS * timeline.mss)
 }
 
@@ -408,7 +408,7 @@ pub(crate) struct Answers {
 
 impl Answers {
     /// Where packets show more than a few of them.
-    pub(crate) fn new(timeline: &Timeline) -> Option<Self> {
+    pub(crate) fn new(timeline: &Timeline<'_>) -> Option<Self> {
         let asked = asked(timeline);
         let base = timeline.base_rtt.filter(|_| asked >= thresholds::LEAST_EXCHANGES)?;
         let dry = time_of(timeline, |packets| packets.dry_us.get());
@@ -435,7 +435,7 @@ impl Answers {
 /// The application writes as much at a time as ever, as long after the write before as ever, more than once in a round trip and not
 /// when an acknowledgement makes room: a timer wakes it. A writer that waits for its buffer is woken by what leaves it, which is as
 /// even only where each write is all that the buffer takes.
-pub(crate) fn is_timed(transfer: &Transfer, timeline: &Timeline) -> bool {
+pub(crate) fn is_timed(transfer: &Transfer, timeline: &Timeline<'_>) -> bool {
     let every = transfer.write_every_us.zip(timeline.base_rtt);
     every.is_some_and(|(every, base)| every.get() as f64 <= thresholds::TIMED_ROUND_TRIP * base)
         && Pauses::from_intervals(&timeline.intervals).are_written()
@@ -443,9 +443,9 @@ pub(crate) fn is_timed(transfer: &Transfer, timeline: &Timeline) -> bool {
 
 /// One write in each round trip, which is all that is in flight: it left when the one before had been acknowledged, or a timer wakes
 /// its application after just that time. The next request of a receiver tells by itself.
-pub(crate) fn is_one_write_each_trip(transfer: &Transfer, timeline: &Timeline) -> bool {
+pub(crate) fn is_one_write_each_trip(transfer: &Transfer, timeline: &Timeline<'_>) -> bool {
     let trips = transfer.write_every_us.zip(timeline.base_rtt).map(|(every, base)| every.get() as f64 / base.max(1.0));
-    let span: Vec<&Interval> = timeline.intervals.iter().filter(|i| !is_idle(i)).collect();
+    let span: Vec<&Interval<'_>> = timeline.intervals.iter().filter(|i| !is_idle(i)).collect();
     let usual = timeline::median(&span, peak).unwrap_or(0.0);
     let is_all =
         transfer.write.is_some_and(|write| usual - write.get() as f64 <= thresholds::SLACK_SEGMENTS * timeline.mss);
@@ -457,7 +457,7 @@ pub(crate) fn is_one_write_each_trip(transfer: &Transfer, timeline: &Timeline) -
 /// The first interval of those before `end` since which what was in flight didn't grow any more as a window does that opens: slow
 /// start doubles it in each round trip, or takes four of them for that where it has become careful (RFC 9406). `end` where that was
 /// only just before.
-pub(crate) fn opened(timeline: &Timeline, end: usize) -> usize {
+pub(crate) fn opened(timeline: &Timeline<'_>, end: usize) -> usize {
     let intervals = &timeline.intervals;
     let Some(base) = timeline.base_rtt.filter(|_| timeline.has_packets()) else { return end };
     let reach = thresholds::LEAST_ROUND_TRIPS * base;
@@ -478,48 +478,48 @@ pub(crate) fn opened(timeline: &Timeline, end: usize) -> usize {
 }
 
 /// How often the receiver asked for more when everything had been sent and acknowledged.
-pub(crate) fn asked(timeline: &Timeline) -> u64 {
+pub(crate) fn asked(timeline: &Timeline<'_>) -> u64 {
     timeline.intervals.iter().filter_map(|i| i.at.packets.as_ref()).map(|packets| u64::from(packets.asked)).sum()
 }
 
 /// Room was left unused for most of the interval.
-pub(crate) fn is_starved(interval: &Interval) -> bool {
+pub(crate) fn is_starved(interval: &Interval<'_>) -> bool {
     part(interval, |packets| packets.starved_us.get()) >= thresholds::MOST_OF_INTERVAL
 }
 
 /// The offered window was closed for most of the interval.
-pub(crate) fn is_closed(interval: &Interval) -> bool {
+pub(crate) fn is_closed(interval: &Interval<'_>) -> bool {
     part(interval, |packets| packets.closed_us.get()) >= thresholds::MOST_OF_INTERVAL
 }
 
 /// The offered window was used up for most of the time in which anything was in flight.
-pub(crate) fn is_held(interval: &Interval) -> Option<bool> {
+pub(crate) fn is_held(interval: &Interval<'_>) -> Option<bool> {
     let packets = interval.at.packets?;
     let busy = interval.len() - packets.idle_us.get() as f64;
     Some(packets.held_us.get() as f64 >= thresholds::MOST_OF_INTERVAL * busy && packets.held_us.get() > 0)
 }
 
 /// The part of an interval that writes waited for delayed acknowledgements: against Nagle's algorithm, and otherwise.
-pub(crate) fn ack_delays(interval: &Interval) -> (f64, f64) {
+pub(crate) fn ack_delays(interval: &Interval<'_>) -> (f64, f64) {
     (part(interval, |packets| packets.nagle_us.get()), part(interval, |packets| packets.delayed_us.get()))
 }
 
 /// How often a write waited for a delayed acknowledgement.
-pub(crate) fn ack_delay_count(timeline: &Timeline) -> u64 {
+pub(crate) fn ack_delay_count(timeline: &Timeline<'_>) -> u64 {
     let packets = timeline.intervals.iter().filter_map(|i| i.at.packets.as_ref());
     packets.map(|packets| u64::from(packets.nagle) + u64::from(packets.delayed)).sum()
 }
 
 /// The most that was in flight.
-pub(crate) fn peak(interval: &Interval) -> Option<f64> {
+pub(crate) fn peak(interval: &Interval<'_>) -> Option<f64> {
     interval.at.packets.map(|packets| packets.peak.get() as f64)
 }
 
 /// A time that packets tell, summed over all intervals, in microseconds.
-fn time_of(timeline: &Timeline, time: impl Fn(&PacketSample) -> u64) -> f64 {
+fn time_of(timeline: &Timeline<'_>, time: impl Fn(&PacketSample) -> u64) -> f64 {
     timeline.intervals.iter().map(|i| part(i, &time) * i.len()).sum()
 }
 
-fn part(interval: &Interval, time: impl Fn(&PacketSample) -> u64) -> f64 {
+fn part(interval: &Interval<'_>, time: impl Fn(&PacketSample) -> u64) -> f64 {
     interval.at.packets.as_ref().map_or(0.0, |packets| stats::fraction(time(packets) as f64, interval.len()))
 }

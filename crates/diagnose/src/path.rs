@@ -36,7 +36,7 @@ pub(crate) enum Suspect {
 }
 
 impl Path {
-    pub(crate) fn new(transfer: &Transfer, timeline: &Timeline, others: f64) -> Self {
+    pub(crate) fn new(transfer: &Transfer, timeline: &Timeline<'_>, others: f64) -> Self {
         let rates = timeline.intervals.iter().map(|i| (i.rate, i.len()));
         let by_time = stats::quantile(rates, thresholds::PLATEAU_QUANTILE).unwrap_or(0.0);
         // Cumulative acknowledgements jump when a hole is repaired; the kernel's estimate counts selective ones too and
@@ -55,7 +55,7 @@ impl Path {
     }
 
     /// Whether the path was full in `interval`.
-    pub(crate) fn is_full(&self, interval: &Interval, suspect: Suspect) -> bool {
+    pub(crate) fn is_full(&self, interval: &Interval<'_>, suspect: Suspect) -> bool {
         let may_be_full = !matches!(suspect, Suspect::Window { standing: false });
         if may_be_full && self.is_queued_deeply(interval) {
             return true;
@@ -75,13 +75,13 @@ impl Path {
 
     /// Whether so much is queued in `interval` that the link is busy, whatever its rate was before and after, or when it was measured: a
     /// radio link's changes.
-    fn is_queued_deeply(&self, interval: &Interval) -> bool {
+    fn is_queued_deeply(&self, interval: &Interval<'_>) -> bool {
         interval.rtt().is_some_and(|rtt| self.is_deep(rtt, interval.in_flight_over(rtt)))
             && (self.acks_in_pairs || interval.dry.is_none_or(|dry| dry < thresholds::DEEP_DRY))
     }
 
     /// Whether the round trip shows a queue in `interval` while the rate is near its plateau.
-    fn is_queueing(&self, interval: &Interval, suspect: Suspect) -> bool {
+    fn is_queueing(&self, interval: &Interval<'_>, suspect: Suspect) -> bool {
         let factor = match suspect {
             Suspect::Congestion => thresholds::QUEUE_FACTOR_CONGESTION,
             Suspect::Window { standing: true } => thresholds::QUEUE_FACTOR_WINDOW,
@@ -114,8 +114,8 @@ impl Path {
     }
 
     /// Whether the typical round trip of `held` does.
-    pub(crate) fn has_deep_queue(&self, held: &[&Interval]) -> bool {
-        let typical = timeline::median(held, Interval::rtt).zip(timeline::median(held, Interval::in_flight));
+    pub(crate) fn has_deep_queue(&self, held: &[&Interval<'_>]) -> bool {
+        let typical = timeline::median(held, |i| i.rtt()).zip(timeline::median(held, |i| i.in_flight()));
         typical.is_some_and(|(rtt, in_flight)| self.is_deep(rtt, in_flight))
     }
 
@@ -128,9 +128,9 @@ impl Path {
     ///
     /// What is in flight must not run dry meanwhile, and it must be more than the rate and the empty path explain (Little's
     /// law): bursts with pauses between them queue behind themselves.
-    pub(crate) fn has_standing_queue(&self, held: &[&Interval]) -> bool {
+    pub(crate) fn has_standing_queue(&self, held: &[&Interval<'_>]) -> bool {
         let in_flight = |part| stats::quantile(held.iter().filter_map(|i| Some((i.in_flight()?, i.len()))), part);
-        let rtt = timeline::median(held, Interval::rtt);
+        let rtt = timeline::median(held, |i| i.rtt());
         let Some(((low, typical), rtt)) = in_flight(0.1).zip(in_flight(0.5)).zip(rtt) else { return false };
         low >= thresholds::NEVER_DRY * typical
             && self.is_inflated(rtt, typical, thresholds::QUEUE_FACTOR_WINDOW)
@@ -139,7 +139,7 @@ impl Path {
 
     /// Whether `in_flight` is more than the rate and the smallest round trip explain, by a good part of what would have to
     /// stand in the queue that `rtt` shows.
-    fn holds_a_queue(&self, held: &[&Interval], in_flight: f64, rtt: f64) -> bool {
+    fn holds_a_queue(&self, held: &[&Interval<'_>], in_flight: f64, rtt: f64) -> bool {
         let rate = timeline::median(held, |i| Some(i.rate));
         let Some((rate, base)) = rate.zip(self.base_rtt) else { return true };
         let product = rate * base / 8e6;
@@ -152,17 +152,17 @@ impl Path {
     /// Whether samples show what is in flight to fall below what the empty path holds at that rate, or at the one that is known to
     /// be the path's, early and late: by Little's law no queue stands then, nor is a link busy that more would fill, and what round trips show is a burst behind itself. What a loss takes out of the flight is no sign
     /// of that. Packets tell more ([`Interval::dry`]).
-    pub(crate) fn runs_dry(&self, held: &[&Interval]) -> bool {
+    pub(crate) fn runs_dry(&self, held: &[&Interval<'_>]) -> bool {
         let rate = timeline::mean_rate(held);
         let full = self.known.map_or(rate, |known| rate.max(known - self.others)) / 8e6;
-        let is_open = |i: &&&Interval| {
+        let is_open = |i: &&&Interval<'_>| {
             let is_calm =
                 matches!(i.at.congestion_state, None | Some(CongestionState::Open | CongestionState::Disorder));
             is_calm && i.retransmits <= 0.0
         };
-        let open: Vec<&Interval> = held.iter().filter(is_open).copied().collect();
+        let open: Vec<&Interval<'_>> = held.iter().filter(is_open).copied().collect();
         let (early, late) = open.split_at(open.len() / 2);
-        let falls = |part: &[&Interval]| {
+        let falls = |part: &[&Interval<'_>]| {
             let in_flight = part.iter().filter_map(|i| Some((i.in_flight()?, i.len())));
             let low = stats::quantile(in_flight, thresholds::LOW_FLIGHT);
             low.zip(self.base_rtt).is_some_and(|(low, base)| low < thresholds::RUNS_DRY * full * base)
@@ -174,7 +174,7 @@ impl Path {
     }
 
     /// Whether the path is known to carry more than it did through `held`.
-    pub(crate) fn carries_more_than(&self, held: &[&Interval]) -> bool {
+    pub(crate) fn carries_more_than(&self, held: &[&Interval<'_>]) -> bool {
         let rate = timeline::mean_rate(held);
         self.known.is_some_and(|known| rate + self.others < thresholds::PATH_FULL * known)
     }
@@ -185,21 +185,21 @@ impl Path {
     }
 
     /// Whether the path can have been full through `held`: it delivered all the time, as far as packets tell.
-    pub(crate) fn delivered_through(&self, held: &[&Interval]) -> bool {
+    pub(crate) fn delivered_through(&self, held: &[&Interval<'_>]) -> bool {
         timeline::median(held, |i| i.dry).is_none_or(|dry| dry < thresholds::DRY)
     }
 
     /// Whether packets show that it did, with hardly a gap.
-    pub(crate) fn delivered_evenly(&self, held: &[&Interval]) -> bool {
+    pub(crate) fn delivered_evenly(&self, held: &[&Interval<'_>]) -> bool {
         timeline::median(held, |i| i.dry).is_some_and(|dry| dry < thresholds::EVEN)
     }
 
-    pub(crate) fn at_plateau(&self, interval: &Interval) -> bool {
+    pub(crate) fn at_plateau(&self, interval: &Interval<'_>) -> bool {
         interval.rate >= thresholds::AT_PLATEAU * self.plateau
     }
 }
 
 /// Whether the path was empty for a good part of the time around an interval.
-fn is_dry(interval: &Interval) -> bool {
+fn is_dry(interval: &Interval<'_>) -> bool {
     interval.dry.is_some_and(|dry| dry >= thresholds::DRY)
 }

@@ -37,13 +37,13 @@ pub(crate) enum Sign {
 
 impl Pauses {
     /// Those in `intervals`.
-    pub(crate) fn from_intervals<'a>(intervals: impl IntoIterator<Item = &'a Interval>) -> Self {
+    pub(crate) fn from_intervals<'a>(intervals: impl IntoIterator<Item = &'a Interval<'a>>) -> Self {
         let mut sum = Self::default();
         intervals.into_iter().for_each(|interval| sum.plus(interval, 1.0));
         sum
     }
 
-    fn plus(&mut self, interval: &Interval, times: f64) {
+    fn plus(&mut self, interval: &Interval<'_>, times: f64) {
         let Some(packets) = &interval.at.packets else { return };
         self.clocked += times * f64::from(packets.clocked);
         self.woken += times * f64::from(packets.woken);
@@ -58,10 +58,10 @@ impl Pauses {
     }
 
     /// For each interval, the pauses within `reach_us` to either side of it.
-    pub(crate) fn around(intervals: &[Interval], reach_us: f64) -> Vec<Self> {
+    pub(crate) fn around(intervals: &[Interval<'_>], reach_us: f64) -> Vec<Self> {
         let mut sum = Self::default();
         let (mut low, mut high) = (0, 0);
-        let near = |middle: &Interval| {
+        let near = |middle: &Interval<'_>| {
             while intervals.get(high).is_some_and(|i| (i.from_us as f64) < middle.to_us as f64 + reach_us) {
                 sum.plus(&intervals[high], 1.0);
                 high += 1;

@@ -20,7 +20,7 @@ use crate::{
 /// The rate at which the bucket fills, in bit/s, where there is one.
 pub(crate) fn rate(
     transfer: &Transfer,
-    timeline: &Timeline,
+    timeline: &Timeline<'_>,
     path: &Path,
     losses: &Losses,
     answers: Option<Answers>,
@@ -51,12 +51,12 @@ pub(crate) fn rate(
 
 /// Whether counters are all there is and can tell of a policer. Without SACK a sender retransmits what was not lost, and what is acknowledged
 /// stands still while one hole is open: reordered packets count like those that a policer drops.
-pub(crate) fn can_show_in_counters(transfer: &Transfer, timeline: &Timeline) -> bool {
+pub(crate) fn can_show_in_counters(transfer: &Transfer, timeline: &Timeline<'_>) -> bool {
     !timeline.has_packets() && !transfer.lacks_sack()
 }
 
 /// By how much the round trip was above `base` just before the losses, in microseconds (median): what waited where they struck.
-pub(crate) fn wait_before(intervals: &[Interval], events: &[Range<usize>], base: f64) -> Option<f64> {
+pub(crate) fn wait_before(intervals: &[Interval<'_>], events: &[Range<usize>], base: f64) -> Option<f64> {
     let wait = |event: &Range<usize>| {
         let from = intervals[event.start].from_us as f64;
         let before = intervals[..event.start].iter().rev().take_while(|i| i.to_us as f64 + base >= from);
@@ -80,7 +80,7 @@ struct Drops<'a> {
 
 impl<'a> Drops<'a> {
     /// As packets show them, one by one, or as counters tell of them.
-    fn new(transfer: &'a Transfer, timeline: &Timeline, losses: &Losses, base: f64) -> Option<Self> {
+    fn new(transfer: &'a Transfer, timeline: &Timeline<'_>, losses: &Losses, base: f64) -> Option<Self> {
         if can_show_in_counters(transfer, timeline) {
             return Self::from_counters(timeline, losses, base);
         }
@@ -94,7 +94,7 @@ impl<'a> Drops<'a> {
     /// One for each loss event: what had been acknowledged when the sender began to retransmit is what had got through when the first
     /// segment of it was lost. `None` where most events are one segment, which chance takes, or where samples are too rare to tell one
     /// event from the next.
-    fn from_counters(timeline: &Timeline, losses: &Losses, base: f64) -> Option<Self> {
+    fn from_counters(timeline: &Timeline<'_>, losses: &Losses, base: f64) -> Option<Self> {
         if !timeline.has_fine_samples() {
             return None;
         }
@@ -154,7 +154,7 @@ impl Level {
 }
 
 /// More than that went through before the first loss, or nothing waits where the losses are.
-fn has_bucket(level: &Level, drops: &Drops<'_>, timeline: &Timeline, path: &Path) -> bool {
+fn has_bucket(level: &Level, drops: &Drops<'_>, timeline: &Timeline<'_>, path: &Path) -> bool {
     let bucket = burst(&timeline.intervals, drops, level.rate);
     let bucket_us = bucket * 8e6 / level.rate;
     let is_bucket =
@@ -199,8 +199,8 @@ fn between(drops: &Drops<'_>, rests: &[(f64, f64)], (base, round_trips): (f64, f
 }
 
 /// When the sender had nothing to send for a round trip and longer: from when and until when, in order.
-fn rests(intervals: &[Interval], base: f64) -> Vec<(f64, f64)> {
-    let is_at_rest = |i: &Interval| packets::is_idle(i) || packets::is_asked(i);
+fn rests(intervals: &[Interval<'_>], base: f64) -> Vec<(f64, f64)> {
+    let is_at_rest = |i: &Interval<'_>| packets::is_idle(i) || packets::is_asked(i);
     let mut rests: Vec<(f64, f64)> = Vec::new();
     for interval in intervals.iter().filter(|i| is_at_rest(i)) {
         let (from, to) = (interval.from_us as f64, interval.to_us as f64);
@@ -215,10 +215,11 @@ fn rests(intervals: &[Interval], base: f64) -> Vec<(f64, f64)> {
 
 /// The rate of a sender that lost much at one rate and keeps to that rate from then on, evenly and without a loss: it has learned what
 /// the bucket lets through (BBR: `bbr_lt_bw_sampling`). Nobody else slows to it.
-fn learned(intervals: &[Interval], drops: &Drops<'_>, rates: &[(f64, f64)], base: f64) -> Option<(f64, f64)> {
+fn learned(intervals: &[Interval<'_>], drops: &Drops<'_>, rates: &[(f64, f64)], base: f64) -> Option<(f64, f64)> {
     let from = drops.list.last()?.at_us.get() as f64 + 2.0 * thresholds::HALF_WINDOW_ROUND_TRIPS * base;
     let to = intervals.last()?.to_us as f64 - 2.0 * thresholds::HALF_WINDOW_ROUND_TRIPS * base;
-    let later: Vec<&Interval> = intervals.iter().filter(|i| i.from_us as f64 >= from && i.to_us as f64 <= to).collect();
+    let later: Vec<&Interval<'_>> =
+        intervals.iter().filter(|i| i.from_us as f64 >= from && i.to_us as f64 <= to).collect();
     let time: f64 = later.iter().map(|i| i.len()).sum();
     let rate = stats::median(later.iter().map(|i| (i.rate, i.len())))?;
     let even = later.iter().filter(|i| (i.rate - rate).abs() <= thresholds::EVEN_SLACK * rate).count();
@@ -230,7 +231,7 @@ fn learned(intervals: &[Interval], drops: &Drops<'_>, rates: &[(f64, f64)], base
 }
 
 /// By how much more than `rate` allows arrived at most within some time before the first loss, in bytes.
-fn burst(intervals: &[Interval], drops: &Drops<'_>, rate: f64) -> f64 {
+fn burst(intervals: &[Interval<'_>], drops: &Drops<'_>, rate: f64) -> f64 {
     let (mut most, mut now) = (0.0_f64, 0.0_f64);
     for interval in intervals.iter().take_while(|i| drops.first_us.is_some_and(|first| i.from_us as f64 <= first)) {
         let delivered = interval.at.packets.map_or(interval.acked, |packets| packets.delivered.get() as f64);
@@ -241,7 +242,7 @@ fn burst(intervals: &[Interval], drops: &Drops<'_>, rate: f64) -> f64 {
 }
 
 /// A queue stood for a quarter of the time: an overflowing one is full before each loss.
-fn is_queueing(intervals: &[Interval], path: &Path) -> bool {
+fn is_queueing(intervals: &[Interval<'_>], path: &Path) -> bool {
     timeline::part(intervals, |i| {
         i.rtt().is_some_and(|rtt| path.is_inflated(rtt, i.in_flight().unwrap_or(0.0), thresholds::QUEUE_FACTOR))
     }) >= 0.25

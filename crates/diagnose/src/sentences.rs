@@ -251,9 +251,9 @@ fn receive_window(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<String> {
             bytes(offer.largest)
         ));
     }
-    let used = ruling.median(Interval::in_flight).zip(ruling.median(Interval::offered));
+    let used = ruling.median(|i| i.in_flight()).zip(ruling.median(|i| i.offered()));
     if let Some((in_flight, offered)) = used.filter(|_| !offer.closed) {
-        let cwnd = ruling.median(Interval::cwnd).map(|cwnd| format!(", the congestion window allowed {}", bytes(cwnd)));
+        let cwnd = ruling.median(|i| i.cwnd()).map(|cwnd| format!(", the congestion window allowed {}", bytes(cwnd)));
         let (used, offered) = (bytes(in_flight), bytes(offered));
         texts.push(format!("{used} of the offered {offered} were in flight (medians){}", cwnd.unwrap_or_default()));
     }
@@ -272,7 +272,7 @@ fn receive_window(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<String> {
 
 fn window_arithmetic(case: &Case<'_>, ruling: &Ruling<'_>) -> Option<String> {
     let rtt = micros(ruling.rtt?);
-    let typical = ruling.median(Interval::offered)?;
+    let typical = ruling.median(|i| i.offered())?;
     let largest = case.offer.largest;
     let scaling = case.offer.scaling.words();
     // A window that moved is better described by its median than by its largest value.
@@ -305,7 +305,7 @@ fn closed_window(offer: &Offer, ruling: &Ruling<'_>) -> Option<String> {
     if !offer.is_slow_reader() {
         return None;
     }
-    let typical = bytes(ruling.median(Interval::offered)?);
+    let typical = bytes(ruling.median(|i| i.offered())?);
     Some(format!("the receiver offered {typical} (median) of at most {largest}{unread}"))
 }
 
@@ -313,15 +313,15 @@ fn send_buffer(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<String> {
     let mut texts = Vec::new();
     if let Some(text) = ceiling(ruling) {
         texts.push(text);
-    } else if let Some((in_flight, rtt)) = ruling.median(Interval::in_flight).zip(ruling.rtt) {
+    } else if let Some((in_flight, rtt)) = ruling.median(|i| i.in_flight()).zip(ruling.rtt) {
         let (held, rtt) = (bytes(in_flight), micros(rtt));
         let room =
             |limit: Option<f64>| limit.map_or_else(|| "an unseen number of bytes".into(), |b| bytes(b).to_string());
         texts.push(format!(
             "{held} were in flight and nothing more was ready to send, while the receiver offered {} and the congestion \
              window allowed {} (medians): {}",
-            room(ruling.median(Interval::offered)),
-            room(ruling.median(Interval::cwnd)),
+            room(ruling.median(|i| i.offered())),
+            room(ruling.median(|i| i.cwnd())),
             bound(held, rtt, measured(ruling))
         ));
     }
@@ -355,9 +355,9 @@ fn queued(fill: Bytes, size: Bytes) -> String {
 /// A ceiling that packets show, where the buffer itself was not seen.
 fn ceiling(ruling: &Ruling<'_>) -> Option<String> {
     let most = ruling.intervals.iter().filter_map(|i| packets::peak(i)).reduce(f64::max)?;
-    let (held, rtt) = (bytes(ruling.median(Interval::in_flight)?), micros(ruling.rtt?));
+    let (held, rtt) = (bytes(ruling.median(|i| i.in_flight())?), micros(ruling.rtt?));
     let offered =
-        ruling.median(Interval::offered).map(|offered| format!(", though the receiver offered {}", bytes(offered)));
+        ruling.median(|i| i.offered()).map(|offered| format!(", though the receiver offered {}", bytes(offered)));
     Some(format!(
         "never more than {} were in flight, a ceiling that it meets again and again{}, and the mean was {held}: {}",
         bytes(most),
@@ -378,7 +378,7 @@ fn application(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<String> {
         )];
     }
     if ruling.detail.is_none() && packets::is_even(&case.timeline) {
-        let in_flight = ruling.median(Interval::in_flight).map(bytes).unwrap_or_default();
+        let in_flight = ruling.median(|i| i.in_flight()).map(bytes).unwrap_or_default();
         return vec![format!(
             "{in_flight} were in flight (mean), as much left in each round trip as in any other, and no queue formed: the \
              sender kept to a rate of its own, {} (its application, or a limit of its pacing)",
@@ -422,7 +422,7 @@ fn application_alone(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<String> {
             measured(ruling)
         )];
     }
-    let in_flight = ruling.median(Interval::in_flight).map(bytes).unwrap_or_default();
+    let in_flight = ruling.median(|i| i.in_flight()).map(bytes).unwrap_or_default();
     if ruling.intervals.iter().any(|i| i.at.packets.is_some()) {
         return vec![format!(
             "{in_flight} were in flight (mean), and most of the data left while no acknowledgement had just made room for \
@@ -456,7 +456,7 @@ fn ack_delay(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<String> {
 /// What packets show of writes that waited for delayed acknowledgements.
 fn waits(case: &Case<'_>, base: f64) -> Option<String> {
     let count = packets::ack_delay_count(&case.timeline);
-    let time = |i: &Interval| packets::ack_delays(i).0 * i.len() + packets::ack_delays(i).1 * i.len();
+    let time = |i: &Interval<'_>| packets::ack_delays(i).0 * i.len() + packets::ack_delays(i).1 * i.len();
     let total: f64 = case.timeline.intervals.iter().map(time).sum();
     (count > 0).then(|| {
         let (each, base, total) = (micros(total / count as f64), micros(base), micros(total));

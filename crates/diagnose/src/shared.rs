@@ -219,6 +219,8 @@ fn thin_out(knots: &mut Vec<Knot>) {
         }
         kept.push(knot);
     }
+    // Thousands of passages may wait for the others of a capture.
+    kept.shrink_to_fit();
     *knots = kept;
 }
 

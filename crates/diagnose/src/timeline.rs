@@ -6,7 +6,7 @@ use crate::{End, SenderSample, Transfer, stats, thresholds};
 
 /// The time between two consecutive samples, with the state at its end.
 #[derive(Clone, Debug)]
-pub(crate) struct Interval {
+pub(crate) struct Interval<'t> {
     pub(crate) from_us: u64,
     pub(crate) to_us: u64,
     /// Payload bytes acknowledged in it.
@@ -32,10 +32,10 @@ pub(crate) struct Interval {
     /// would tell.
     pub(crate) dry: Option<f64>,
     /// The sample at its end.
-    pub(crate) at: SenderSample,
+    pub(crate) at: &'t SenderSample,
 }
 
-impl Interval {
+impl Interval<'_> {
     pub(crate) fn len(&self) -> f64 {
         self.to_us.saturating_sub(self.from_us) as f64
     }
@@ -68,8 +68,8 @@ impl Interval {
 
 /// A sender's whole story.
 #[derive(Clone, Debug)]
-pub(crate) struct Timeline {
-    pub(crate) intervals: Vec<Interval>,
+pub(crate) struct Timeline<'t> {
+    pub(crate) intervals: Vec<Interval<'t>>,
     /// Payload of a full segment.
     pub(crate) mss: f64,
     /// The smallest round trip seen by anyone, in microseconds.
@@ -90,10 +90,10 @@ pub(crate) struct Timeline {
     pub(crate) is_kept_filled: bool,
 }
 
-impl Timeline {
-    pub(crate) fn new(transfer: &Transfer) -> Self {
+impl<'t> Timeline<'t> {
+    pub(crate) fn new(transfer: &'t Transfer) -> Self {
         let samples = in_order(&transfer.sender_samples);
-        let mut intervals: Vec<Interval> = samples.windows(2).map(|pair| interval(pair[0], pair[1])).collect();
+        let mut intervals: Vec<Interval<'_>> = samples.windows(2).map(|pair| interval(pair[0], pair[1])).collect();
         let base_rtt = transfer.base_rtt().map(|rtt| rtt.get() as f64);
         average_rates(&mut intervals, base_rtt);
         average_dryness(&mut intervals, base_rtt);
@@ -114,18 +114,18 @@ impl Timeline {
     }
 
     /// Segment size of an interval, else of the transfer.
-    pub(crate) fn mss_at(&self, interval: &Interval) -> f64 {
+    pub(crate) fn mss_at(&self, interval: &Interval<'_>) -> f64 {
         interval.at.mss.filter(|&mss| mss > 0).map_or(self.mss, f64::from)
     }
 
     /// The median payload rate, in bit/s, of the stretches that end with an interval of `held` and are not shorter than
     /// `least_us`; `None` where there is none. The intervals of `held` are some of this timeline, in its order.
-    pub(crate) fn median_over(&self, held: &[&Interval], least_us: f64) -> Option<f64> {
+    pub(crate) fn median_over(&self, held: &[&Interval<'_>], least_us: f64) -> Option<f64> {
         let (mut first, mut acked) = (0, 0.0);
         let mut rates = Vec::with_capacity(held.len());
         for last in &self.intervals {
             acked += last.acked;
-            let len = |first: &Interval| last.to_us.saturating_sub(first.from_us) as f64;
+            let len = |first: &Interval<'_>| last.to_us.saturating_sub(first.from_us) as f64;
             while let [earliest, next, ..] = &self.intervals[first..]
                 && len(next) >= least_us.max(1.0)
             {
@@ -167,7 +167,7 @@ fn in_order(samples: &[SenderSample]) -> Vec<&SenderSample> {
     ordered
 }
 
-fn interval(a: &SenderSample, b: &SenderSample) -> Interval {
+fn interval<'t>(a: &SenderSample, b: &'t SenderSample) -> Interval<'t> {
     let (from_us, to_us) = (a.at_us.get(), b.at_us.get());
     let len = (to_us - from_us) as f64;
     let counted = |a: Option<u64>, b: Option<u64>| a.zip(b).map_or(0, |(a, b)| b.saturating_sub(a));
@@ -187,28 +187,28 @@ fn interval(a: &SenderSample, b: &SenderSample) -> Interval {
         rate: 0.0,
         writer_waits: a.sndbuf_limited_us.and(b.sndbuf_limited_us).map(|_| 0.0),
         dry: None,
-        at: *b,
+        at: b,
     }
 }
 
 /// Payload per time over all of these, in bit/s.
-pub(crate) fn mean_rate(intervals: &[&Interval]) -> f64 {
+pub(crate) fn mean_rate(intervals: &[&Interval<'_>]) -> f64 {
     stats::fraction(intervals.iter().map(|i| i.acked * 8e6).sum(), intervals.iter().map(|i| i.len()).sum())
 }
 
 /// The median of a figure over these, by time; `None` where none has it.
-pub(crate) fn median(intervals: &[&Interval], figure: impl Fn(&Interval) -> Option<f64>) -> Option<f64> {
+pub(crate) fn median(intervals: &[&Interval<'_>], figure: impl Fn(&Interval<'_>) -> Option<f64>) -> Option<f64> {
     stats::median(intervals.iter().filter_map(|i| Some((figure(i)?, i.len()))))
 }
 
 /// The part of these, by time, at whose end everything written was in flight and cost as much as the buffer may hold.
-fn over_full(intervals: &[Interval], mss: f64) -> f64 {
+fn over_full(intervals: &[Interval<'_>], mss: f64) -> f64 {
     part_sent(intervals, mss, |_, queued, buffer| queued >= buffer)
 }
 
 /// The part of these, by time, in which nothing was acknowledged while everything written was in flight and cost two thirds of the buffer, or
 /// the little more that the last acknowledgements left.
-fn at_wake_mark(intervals: &[Interval], mss: f64) -> f64 {
+fn at_wake_mark(intervals: &[Interval<'_>], mss: f64) -> f64 {
     part_sent(intervals, mss, |interval, queued, buffer| {
         let mark = thresholds::WAKE_MARK * buffer;
         let slack = thresholds::WAKE_SLACK.min(thresholds::WAKE_SLACK_PART * buffer);
@@ -218,7 +218,7 @@ fn at_wake_mark(intervals: &[Interval], mss: f64) -> f64 {
 
 /// The least part, by time, of the second to the fourth quarter of these, at whose end everything written was in flight and cost nearly as
 /// much as the buffer may hold.
-fn nearly_full(intervals: &[Interval], mss: f64) -> f64 {
+fn nearly_full(intervals: &[Interval<'_>], mss: f64) -> f64 {
     let quarters = intervals.chunks(intervals.len().div_ceil(4).max(1)).skip(1);
     quarters
         .map(|quarter| part_sent(quarter, mss, |_, queued, buffer| queued >= thresholds::NEARLY_FULL * buffer))
@@ -227,8 +227,8 @@ fn nearly_full(intervals: &[Interval], mss: f64) -> f64 {
 }
 
 /// Whether the send buffer is a large one, and what it holds seldom much less than what a writer leaves there before it is woken.
-fn is_kept_filled(intervals: &[Interval]) -> bool {
-    let is_filled = |interval: &Interval| {
+fn is_kept_filled(intervals: &[Interval<'_>]) -> bool {
+    let is_filled = |interval: &Interval<'_>| {
         send_memory(interval).is_some_and(|(queued, buffer)| {
             buffer >= thresholds::LARGE_BUFFER && queued >= thresholds::SEND_BUFFER_FULL * buffer
         })
@@ -237,7 +237,7 @@ fn is_kept_filled(intervals: &[Interval]) -> bool {
 }
 
 /// The part of these, by time, at whose end everything written was in flight and `is_such` for what it cost and may cost.
-fn part_sent(intervals: &[Interval], mss: f64, is_such: impl Fn(&Interval, f64, f64) -> bool) -> f64 {
+fn part_sent(intervals: &[Interval<'_>], mss: f64, is_such: impl Fn(&Interval<'_>, f64, f64) -> bool) -> f64 {
     part(intervals, |interval| {
         interval.not_sent().is_some_and(|bytes| bytes < thresholds::WAITING_SEGMENTS * mss)
             && send_memory(interval).is_some_and(|(queued, buffer)| is_such(interval, queued, buffer))
@@ -245,25 +245,25 @@ fn part_sent(intervals: &[Interval], mss: f64, is_such: impl Fn(&Interval, f64, 
 }
 
 /// What the queued data costs of the send buffer, and the buffer's size, in bytes; `None` where that was not seen.
-pub(crate) fn send_memory(interval: &Interval) -> Option<(f64, f64)> {
+pub(crate) fn send_memory(interval: &Interval<'_>) -> Option<(f64, f64)> {
     let (queued, buffer) = interval.at.send_queued.zip(interval.at.send_buffer)?;
     Some((queued.get() as f64, buffer.get() as f64)).filter(|(_, buffer)| *buffer > 0.0)
 }
 
 /// The part of these, by time, that are such.
-pub(crate) fn part(intervals: &[Interval], is_such: impl Fn(&Interval) -> bool) -> f64 {
-    let time = |part: &mut dyn Iterator<Item = &Interval>| part.map(Interval::len).sum::<f64>();
+pub(crate) fn part(intervals: &[Interval<'_>], is_such: impl Fn(&Interval<'_>) -> bool) -> f64 {
+    let time = |part: &mut dyn Iterator<Item = &Interval<'_>>| part.map(Interval::len).sum::<f64>();
     stats::fraction(time(&mut intervals.iter().filter(|i| is_such(i))), time(&mut intervals.iter()))
 }
 
 /// The median length of these, in microseconds; `None` where there are none.
-fn typical_len(intervals: &[Interval]) -> Option<f64> {
+fn typical_len(intervals: &[Interval<'_>]) -> Option<f64> {
     stats::median(intervals.iter().map(|i| (i.len(), 1.0)))
 }
 
 /// Averages rates and the writer's waiting over `HALF_WINDOW_ROUND_TRIPS` to either side, and over one and a half intervals
 /// at least.
-fn average_rates(intervals: &mut [Interval], base_rtt: Option<f64>) {
+fn average_rates(intervals: &mut [Interval<'_>], base_rtt: Option<f64>) {
     let typical = typical_len(intervals).unwrap_or(0.0);
     let round_trips = thresholds::HALF_WINDOW_ROUND_TRIPS * base_rtt.unwrap_or(0.0);
     let half = round_trips.max(thresholds::LEAST_HALF_WINDOW_US).max(1.5 * typical);
@@ -290,8 +290,8 @@ fn average_rates(intervals: &mut [Interval], base_rtt: Option<f64>) {
 }
 
 /// Averages over `DRY_ROUND_TRIPS` to either side: a burst in each round trip leaves the link empty once in each.
-fn average_dryness(intervals: &mut [Interval], base_rtt: Option<f64>) {
-    let dry = |i: &Interval| i.at.packets.map(|packets| packets.dry_us.get() as f64);
+fn average_dryness(intervals: &mut [Interval<'_>], base_rtt: Option<f64>) {
+    let dry = |i: &Interval<'_>| i.at.packets.map(|packets| packets.dry_us.get() as f64);
     let Some(half) = base_rtt.map(|base| thresholds::DRY_ROUND_TRIPS * base) else { return };
     let (mut low, mut high) = (0, 0);
     let (mut time, mut all) = (0.0, 0.0);

@@ -203,7 +203,7 @@ pub(crate) struct Ruling<'a> {
     /// What the intervals are labelled with, where the verdict names the reason behind it.
     under: Limiter,
     /// The intervals that it holds for.
-    pub(crate) intervals: Vec<&'a Interval>,
+    pub(crate) intervals: Vec<&'a Interval<'a>>,
     /// The part of the transfer's time that they take.
     pub(crate) share: f64,
     /// The payload rate in them, in bit/s.
@@ -227,7 +227,7 @@ impl<'a> Ruling<'a> {
         for (label, interval) in held.clone() {
             *details.entry(label.detail).or_default() += interval.len();
         }
-        let intervals: Vec<&Interval> = held.map(|(_, interval)| interval).collect();
+        let intervals: Vec<&Interval<'_>> = held.map(|(_, interval)| interval).collect();
         let time: f64 = intervals.iter().map(|i| i.len()).sum();
         // A congestion window that nothing else explains is explained by what explains a good part of its time.
         let is_known =
@@ -241,7 +241,7 @@ impl<'a> Ruling<'a> {
             detail: details.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).and_then(|(detail, _)| detail),
             share: stats::fraction(time, span_us(case, labels)).min(1.0),
             rate: timeline::mean_rate(&intervals),
-            rtt: timeline::median(&intervals, Interval::rtt)
+            rtt: timeline::median(&intervals, |i| i.rtt())
                 .or_else(|| case.path.base_rtt.filter(|_| case.transfer.source == Source::Capture)),
             intervals,
         };
@@ -259,7 +259,7 @@ impl<'a> Ruling<'a> {
     }
 
     /// The median of a figure over the time of the verdict.
-    pub(crate) fn median(&self, figure: impl Fn(&Interval) -> Option<f64>) -> Option<f64> {
+    pub(crate) fn median(&self, figure: impl Fn(&Interval<'_>) -> Option<f64>) -> Option<f64> {
         timeline::median(&self.intervals, figure)
     }
 }
@@ -402,18 +402,17 @@ fn agrees(case: &Case<'_>, ruling: &Ruling<'_>) -> bool {
     match ruling.limiter {
         // It is small besides: which of the two reasons counts depends on what is needed.
         Limiter::ReceiveWindow if ruling.detail == Some(Detail::ScalingAbsent) && case.offer.is_small() => false,
-        Limiter::ReceiveWindow => per_round_trip(ruling.median(Interval::offered)),
+        Limiter::ReceiveWindow => per_round_trip(ruling.median(|i| i.offered())),
         Limiter::SendBuffer => {
             let full = ruling.median(|i| timeline::send_memory(i).map(|(queued, buffer)| queued / buffer));
-            per_round_trip(ruling.median(Interval::in_flight))
-                && full.is_some_and(|f| f >= thresholds::SEND_BUFFER_FULL)
+            per_round_trip(ruling.median(|i| i.in_flight())) && full.is_some_and(|f| f >= thresholds::SEND_BUFFER_FULL)
         }
         Limiter::Path => match case.path.known {
             Some(known) => near((known - case.path.others).max(0.0)),
             None => {
                 let inflated = ruling.rtt.zip(case.path.base_rtt);
                 let inflated = inflated.is_some_and(|(rtt, base)| rtt >= thresholds::QUEUE_FACTOR_CONGESTION * base);
-                inflated && per_round_trip(ruling.median(Interval::in_flight))
+                inflated && per_round_trip(ruling.median(|i| i.in_flight()))
             }
         },
         // Where something was lost, a pause may be a timer's. On the wire a writer that waits for a small buffer to drain, or for a

@@ -29,7 +29,7 @@ pub(crate) enum Holding {
 }
 
 /// Decides what held data back in `interval`.
-pub(crate) fn holding(timeline: &Timeline, interval: &Interval) -> Holding {
+pub(crate) fn holding(timeline: &Timeline<'_>, interval: &Interval<'_>) -> Holding {
     let mss = timeline.mss_at(interval);
     let in_flight = interval.in_flight();
     if is_closed(interval, mss) {
@@ -58,10 +58,10 @@ pub(crate) fn holding(timeline: &Timeline, interval: &Interval) -> Holding {
 /// Where counters show that Nagle's algorithm held data back until a delayed acknowledgement came: less than a segment in
 /// flight and less than another one written behind it, room for both, and nothing acknowledged for longer than the path takes
 /// by a delayed-ACK timer. Packets show more (`packets::ack_delays`).
-pub(crate) fn held_back(timeline: &Timeline) -> Vec<Range<usize>> {
+pub(crate) fn held_back(timeline: &Timeline<'_>) -> Vec<Range<usize>> {
     let Some(base) = timeline.base_rtt else { return Vec::new() };
     let intervals = &timeline.intervals;
-    let waits = |interval: &Interval| {
+    let waits = |interval: &Interval<'_>| {
         let mss = timeline.mss_at(interval);
         let small = |bytes: Option<f64>| bytes.is_some_and(|bytes| bytes > 0.0 && bytes < mss);
         let room = interval.cwnd().zip(interval.offered()).map_or(0.0, |(cwnd, offered)| cwnd.min(offered));
@@ -96,14 +96,14 @@ pub(crate) fn held_back(timeline: &Timeline) -> Vec<Range<usize>> {
 /// to doubt until several together were measured.
 pub fn held_share(transfer: &Transfer) -> f64 {
     let timeline = Timeline::new(transfer);
-    let held = |interval: &&Interval| !matches!(holding(&timeline, interval), Holding::Network);
+    let held = |interval: &&Interval<'_>| !matches!(holding(&timeline, interval), Holding::Network);
     let time: f64 = timeline.intervals.iter().filter(held).map(Interval::len).sum();
     stats::fraction(time, timeline.span_us)
 }
 
 /// Less than a segment is offered, and not because nearly a window is in flight already. A sender with more to send keeps it back then
 /// (RFC 9293, section 3.8.6.2.1).
-fn is_closed(interval: &Interval, mss: f64) -> bool {
+fn is_closed(interval: &Interval<'_>, mss: f64) -> bool {
     if interval.at.packets.is_some() {
         return packets::is_closed(interval);
     }
@@ -113,7 +113,7 @@ fn is_closed(interval: &Interval, mss: f64) -> bool {
     waiting > 0.0 && interval.offered().is_some_and(is_kept_back)
 }
 
-fn is_window_used(interval: &Interval, mss: f64) -> bool {
+fn is_window_used(interval: &Interval<'_>, mss: f64) -> bool {
     if let Some(held) = packets::is_held(interval) {
         return held;
     }
@@ -125,7 +125,7 @@ fn is_window_used(interval: &Interval, mss: f64) -> bool {
 }
 
 /// Nothing waits to be sent, or all that was written is well below what congestion control and receiver would take.
-fn is_supply_short(interval: &Interval, mss: f64) -> bool {
+fn is_supply_short(interval: &Interval<'_>, mss: f64) -> bool {
     let (Some(in_flight), Some(not_sent)) = (interval.in_flight(), interval.not_sent()) else {
         return interval.sndbuf_limited >= thresholds::CHRONOGRAPH;
     };
@@ -146,7 +146,7 @@ fn is_supply_short(interval: &Interval, mss: f64) -> bool {
 /// often no larger than what an application keeps on its way. Where the kernel counts the waiting, no waiting decides, but where
 /// the buffer is full again and again, or a large one stays between full and where its writer is woken: the kernel doesn't count while the
 /// congestion window is used up as well, or while the writer waits for bursts of acknowledgements.
-fn is_send_buffer_full(timeline: &Timeline, interval: &Interval) -> bool {
+fn is_send_buffer_full(timeline: &Timeline<'_>, interval: &Interval<'_>) -> bool {
     let by_memory =
         timeline::send_memory(interval).is_some_and(|(queued, buffer)| queued >= thresholds::SEND_BUFFER_FULL * buffer);
     let waits = interval.writer_waits.is_none_or(|share| share >= thresholds::WRITER_WAITS)
@@ -161,8 +161,8 @@ fn is_send_buffer_full(timeline: &Timeline, interval: &Interval) -> bool {
 /// path does to be acknowledged (Little's law), and no queue is why, for the path runs dry meanwhile; where only counters tell, for one
 /// acknowledgement is of a good part of the window. A receiver acknowledges every second full segment at once otherwise (RFC 5681,
 /// section 4.2).
-pub(crate) fn is_read_late(timeline: &Timeline, offer: &Offer, losses: &Losses, path: &Path) -> bool {
-    let is_held = |i: &&Interval| is_window_used(i, timeline.mss_at(i));
+pub(crate) fn is_read_late(timeline: &Timeline<'_>, offer: &Offer, losses: &Losses, path: &Path) -> bool {
+    let is_held = |i: &&Interval<'_>| is_window_used(i, timeline.mss_at(i));
     let (mut time, mut flight, mut acked, mut dry) = (0.0, 0.0, 0.0, None);
     for interval in timeline.intervals.iter().filter(is_held) {
         time += interval.len();
@@ -253,12 +253,12 @@ pub(crate) struct Offer {
 }
 
 impl Offer {
-    pub(crate) fn new(transfer: &Transfer, timeline: &Timeline) -> Self {
+    pub(crate) fn new(transfer: &Transfer, timeline: &Timeline<'_>) -> Self {
         let by_sender = timeline.intervals.iter().filter_map(Interval::offered);
         let by_receiver = transfer.receiver_samples.iter().filter_map(|s| s.offered_window).map(|b| b.get() as f64);
         // The sender's view counts: only what reached it limits it.
         let largest = by_sender.reduce(f64::max).or_else(|| by_receiver.reduce(f64::max)).unwrap_or(0.0);
-        let closed = |i: &Interval| is_closed(i, timeline.mss_at(i));
+        let closed = |i: &Interval<'_>| is_closed(i, timeline.mss_at(i));
         Self {
             largest,
             scaling: Scaling::from_transfer(transfer),
@@ -310,7 +310,7 @@ impl Offer {
 
 /// Whether counters show that the window was used up for most of the time, and smaller than it had been before. Packets tell of
 /// data that isn't read ([`unread_share`]).
-fn shrank(timeline: &Timeline) -> bool {
+fn shrank(timeline: &Timeline<'_>) -> bool {
     if timeline.has_packets() {
         return false;
     }

@@ -9,7 +9,9 @@ mod transfer;
 
 pub use reports::Reports;
 
-use fullpipe_diagnose::{Detail, Diagnosis, Limiter, Passage, Run, SynFacts, Transfer, diagnose_with_runs};
+use fullpipe_diagnose::{
+    Detail, Diagnosis, Limiter, Passage, Run, SenderSample, SynFacts, Transfer, diagnose_with_runs,
+};
 use fullpipe_units::{Bytes, Micros, Rate};
 
 use self::sizes::Sizes;
@@ -161,7 +163,8 @@ impl Report {
     }
 }
 
-fn report(key: &Key, connection: &Connection, keep: Keep) -> Report {
+/// `samples` is memory for what is judged.
+fn report(key: &Key, connection: &Connection, keep: Keep, samples: &mut Vec<SenderSample>) -> Report {
     let flow = key.flow();
     let a = connection.opener.unwrap_or(connection.first_sender);
     let b = other(a);
@@ -177,7 +180,7 @@ fn report(key: &Key, connection: &Connection, keep: Keep) -> Report {
         started_ns: connection.first_ns,
         lasted: micros(connection.last_ns - connection.first_ns),
         rtt: (trip_ns > 0).then(|| micros(trip_ns)),
-        sides: [side(connection, a, [end(a), end(b)], keep), side(connection, b, [end(b), end(a)], keep)],
+        sides: [(a, b), (b, a)].map(|(from, to)| side(connection, from, [end(from), end(to)], keep, samples)),
         handshake: Handshake {
             syns: connection.syns,
             packets: connection.handshake,
@@ -195,7 +198,13 @@ fn median(mut trips: Vec<Micros>) -> Option<Micros> {
     Some(*trips.select_nth_unstable(middle).1)
 }
 
-fn side(connection: &Connection, sender: Sender, ends: [Endpoint; 2], keep: Keep) -> Side {
+fn side(
+    connection: &Connection,
+    sender: Sender,
+    ends: [Endpoint; 2],
+    keep: Keep,
+    samples: &mut Vec<SenderSample>,
+) -> Side {
     let half = connection.half(sender);
     let peer = connection.half(other(sender));
     let sending = micros(half.last_data_ns.saturating_sub(half.first_data_ns.unwrap_or(half.last_data_ns)));
@@ -203,15 +212,20 @@ fn side(connection: &Connection, sender: Sender, ends: [Endpoint; 2], keep: Keep
     let carried = carried(half, peer);
     let mss = half.mss(peer.syn.and_then(|syn| syn.mss), timestamps);
     let verdict = is_worth_judging(connection, half)
-        .then(|| transfer::transfer(connection, sender, ends))
+        .then(|| transfer::transfer(connection, sender, ends, samples))
         .flatten()
-        .map(|transfer| {
+        .map(|mut transfer| {
             let (diagnosis, runs) = diagnose_with_runs(&transfer);
             let diagnosis = unseen(half, peer).map_or(diagnosis, |reason| Diagnosis::insufficient(reason.to_owned()));
             let loaded_rtt = median(transfer.sender_samples.iter().filter_map(|sample| sample.rtt_us).collect());
             let passage = shared::passage(half, &transfer).map(Box::new);
-            let sizes = Sizes::new(&transfer, &diagnosis, mss, transfer::is_outgrown(connection, sender));
-            let transfer = keep.transfers.then_some(transfer);
+            let sizes = Sizes::new(&mut transfer, &diagnosis, mss, transfer::is_outgrown(connection, sender));
+            let transfer = if keep.transfers {
+                Some(transfer)
+            } else {
+                *samples = transfer.sender_samples;
+                None
+            };
             Box::new(Verdict { diagnosis, runs, loaded_rtt, transfer, passage, sizes })
         });
     Side {

@@ -4,6 +4,8 @@
 
 use std::{borrow::Cow, cmp::Ordering};
 
+use fullpipe_diagnose::SenderSample;
+
 use super::{
     Report,
     packed::{pack, unpack},
@@ -21,6 +23,8 @@ pub struct Reports {
     keep: Keep,
     entries: Vec<Entry>,
     parts: Vec<Part>,
+    /// Used again for each connection: it is a quarter of a megabyte, which the kernel would clear each time.
+    samples: Vec<SenderSample>,
 }
 
 /// What order is made by, and where the report is: 32 bytes, because there is one for each connection.
@@ -66,7 +70,7 @@ struct Part {
 
 impl Reports {
     pub(crate) const fn new(keep: Keep) -> Self {
-        Self { keep, entries: Vec::new(), parts: Vec::new() }
+        Self { keep, entries: Vec::new(), parts: Vec::new(), samples: Vec::new() }
     }
 
     /// How many there are.
@@ -111,7 +115,7 @@ impl Reports {
     }
 
     pub(crate) fn tell(&mut self, key: &Key, connection: &Connection) {
-        let mut report = report(key, connection, self.keep);
+        let mut report = report(key, connection, self.keep, &mut self.samples);
         let (last, part) = self.last_part();
         part.room.take(&mut report);
         let (number, payload) = (report.first_packet, report.payload().get());
@@ -187,7 +191,7 @@ impl Reports {
             Kind::Listed => {
                 let listed = part.listed.as_ref().expect("its part's lists were kept");
                 let (key, connection) = listed.connection(Slot::new(entry.place)).expect("a list that is not empty");
-                Cow::Owned(Report { number: entry.number, ..report(key, &connection, self.keep) })
+                Cow::Owned(Report { number: entry.number, ..report(key, &connection, self.keep, &mut Vec::new()) })
             }
         }
     }

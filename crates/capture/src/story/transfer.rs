@@ -17,8 +17,13 @@ use crate::{
 /// Samples span half a round trip, and at least this long.
 const LEAST_STEP_NS: u64 = 1_000_000;
 
-/// `None` where the direction carried no payload.
-pub(super) fn transfer(connection: &Connection, sender: Sender, [from, to]: [Endpoint; 2]) -> Option<Transfer> {
+/// `None` where the direction carried no payload. Its samples lie in the memory of `samples`, which is left empty.
+pub(super) fn transfer(
+    connection: &Connection,
+    sender: Sender,
+    [from, to]: [Endpoint; 2],
+    samples: &mut Vec<SenderSample>,
+) -> Option<Transfer> {
     let half = connection.half(sender);
     let bins = half.flight.bins.as_ref()?;
     let trip_ns = connection.trip_ns();
@@ -58,7 +63,7 @@ pub(super) fn transfer(connection: &Connection, sender: Sender, [from, to]: [End
         write_every_us: half.writes_every_ns().map(micros),
         link_rate: half.link_rate(),
         path_rate: None,
-        sender_samples: series.senders(coarse),
+        sender_samples: series.senders(coarse, core::mem::take(samples)),
         receiver_samples: series.receivers(coarse),
         blind: blind(connection, sender, half),
     })
@@ -200,7 +205,7 @@ struct Series {
 }
 
 impl Series {
-    fn senders(&self, bins: &[Bin]) -> Vec<SenderSample> {
+    fn senders(&self, bins: &[Bin], mut samples: Vec<SenderSample>) -> Vec<SenderSample> {
         let mut sample = SenderSample {
             mss: Some(self.mss),
             retransmits: Some(0),
@@ -213,7 +218,9 @@ impl Series {
             packets: Some(PacketSample::default()),
             ..SenderSample::default()
         };
-        let mut samples = vec![sample];
+        samples.clear();
+        samples.reserve(bins.len() + 1);
+        samples.push(sample);
         for (index, bin) in bins.iter().enumerate() {
             sample = self.next(sample, bin);
             sample.delivery_rate_bps = self.delivery(bins, index);

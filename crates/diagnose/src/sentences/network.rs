@@ -125,7 +125,7 @@ fn opening(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<String> {
     let ends = ruling.intervals.iter().find(|i| i.rate > 0.0).zip(ruling.intervals.last());
     let Some((first, last)) = ends else { return Vec::new() };
     let (from, to) = (Rate::from_bps(first.rate as u64), Rate::from_bps(last.rate as u64));
-    let seen = |i: &Interval| i.cwnd().is_some();
+    let seen = |i: &Interval<'_>| i.cwnd().is_some();
     let what = if seen(first) && seen(last) { "the congestion window was" } else { "what was in flight was" };
     let most = ruling.intervals.iter().filter_map(|i| packets::peak(i)).fold(0.0, f64::max);
     let sizes = match first.cwnd().zip(last.cwnd()) {
@@ -151,7 +151,7 @@ fn initial_window(case: &Case<'_>) -> Option<String> {
 fn random_loss(case: &Case<'_>, ruling: &Ruling<'_>) -> Option<String> {
     let rtt = micros(ruling.rtt?);
     if case.losses.ratio <= 0.0 {
-        let cwnd = bytes(ruling.median(Interval::cwnd)?);
+        let cwnd = bytes(ruling.median(|i| i.cwnd())?);
         let rate = window_limited_rate(cwnd, rtt).unwrap_or_default();
         return Some(format!("the congestion window allowed {cwnd}: {cwnd} x 8 / {rtt} = {rate}"));
     }
