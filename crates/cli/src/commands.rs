@@ -196,5 +196,5 @@ fn name(command: &Command) -> &'static str {
 
 /// Whether the result could be printed.
 fn printed(result: std::io::Result<()>) -> Ended {
-    result.map(|()| Exit::Ok).map_err(|error| Failure::system("writing to standard output", &error))
+    result.map(|()| Exit::Ok).map_err(Failure::unprinted)
 }

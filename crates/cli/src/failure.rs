@@ -37,6 +37,11 @@ impl Failure {
         Self::new(exit_of_io(error), &format!("{operation}: {error}"))
     }
 
+    /// A result that could not be printed.
+    pub(crate) fn unprinted(error: io::Error) -> Self {
+        Self::system("writing to standard output", &error)
+    }
+
     /// Nobody can be asked and `--yes` is missing.
     pub(crate) fn nobody_to_ask() -> Self {
         Self::new(

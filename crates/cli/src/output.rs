@@ -1,9 +1,10 @@
 //! Where results, progress and errors go: results to standard output, everything else to standard error.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 
 use anstream::{AutoStream, ColorChoice};
 use fullpipe_report::{Problem, clean, json, text, text::Look};
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::args::{Global, ProgressAs, When};
@@ -79,9 +80,14 @@ impl Output {
     }
 
     /// Prints a result: one object under `--json`, else text.
-    pub(crate) fn result(self, document: impl FnOnce() -> Value, text: impl FnOnce(Look) -> String) -> io::Result<()> {
+    pub(crate) fn result<D: Serialize>(
+        self,
+        document: impl FnOnce() -> D,
+        text: impl FnOnce(Look) -> String,
+    ) -> io::Result<()> {
         if self.global.json {
-            self.raw(&json::to_string(&document()))
+            let mut into = BufWriter::new(io::stdout().lock());
+            forgive_closed(json::write(&document(), &mut into).and_then(|()| into.flush()))
         } else {
             let text = text(self.look());
             forgive_closed(write_all(&mut AutoStream::auto(io::stdout().lock()), &text))

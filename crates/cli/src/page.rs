@@ -60,12 +60,11 @@ impl PageArgs {
         charts: impl FnOnce() -> Charts,
         text: impl FnOnce(Look) -> String,
     ) -> Result<(), Failure> {
-        let failed = |error| Failure::system("writing to standard output", &error);
         if self.files().next().is_none() {
-            return output.result(document, text).map_err(failed);
+            return output.result(document, text).map_err(Failure::unprinted);
         }
         let (document, charts) = (document(), charts());
-        output.result(|| document.clone(), text).map_err(failed)?;
+        output.result(|| document.clone(), text).map_err(Failure::unprinted)?;
         let number = self.chart.map_or(1, NonZeroUsize::get);
         for (path, format) in [(&self.svg, Format::Svg), (&self.png, Format::Png)] {
             let Some(path) = path else { continue };

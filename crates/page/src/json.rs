@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::clean::is_harmful;
 
-pub use capture::{captures, too_little};
+pub use capture::{Captures, captures, too_little};
 
 /// The name and version of the schema, in every document.
 pub const SCHEMA: &str = "fullpipe/2";
@@ -53,10 +53,18 @@ pub fn diagnosis(diagnosis: &Diagnosis) -> Value {
 /// wouldn't demand it: the value is the same, and a terminal is safe.
 pub fn to_string(document: &Value) -> String {
     let mut text = Vec::new();
-    let mut serializer = serde_json::Serializer::with_formatter(&mut text, Safe::default());
-    document.serialize(&mut serializer).expect("a JSON value always serialises into memory");
-    text.push(b'\n');
+    write(document, &mut text).expect("a JSON value always serialises into memory");
     String::from_utf8(text).expect("JSON is UTF-8")
+}
+
+/// Writes what [`to_string`] gives, as it comes.
+///
+/// # Errors
+/// `into` can't be written.
+pub fn write(document: &impl Serialize, mut into: impl io::Write) -> io::Result<()> {
+    let mut serializer = serde_json::Serializer::with_formatter(&mut into, Safe::default());
+    document.serialize(&mut serializer)?;
+    into.write_all(b"\n")
 }
 
 /// The document as one line with its line break, escaped as [`to_string`] does.

@@ -26,7 +26,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{Problem, SettingsList};
 
-pub use fullpipe_page::json::{SCHEMA, captures, to_line, to_string, word};
+pub use fullpipe_page::json::{Captures, SCHEMA, captures, to_line, to_string, word, write};
 pub(crate) use fullpipe_page::json::{diagnosis, document, too_little};
 pub use iperf3::iperf3;
 pub use journal::{confirmed, history, show, status, undo, undo_not_confirmed};

@@ -101,17 +101,23 @@ fn print(args: &ReadArgs, mut list: CaptureList, output: Output) -> Ended {
             .map_err(|error| Failure::new(Exit::System, &format!("writing comma-separated values: {error}")))?;
         return printed(output.verbatim(&page));
     }
-    // A page has room for more than a terminal.
-    let shown = list.shown;
-    list.shown = shown.max(MOST_ON_PAGE);
-    let paged = args.page.html.as_ref().map(|_| json::captures("read", &list));
-    list.shown = shown;
-    args.page.result(
-        output,
-        || paged.unwrap_or_else(|| json::captures("read", &list)),
-        || charts::chosen(args, &list),
-        |look| text::captures(&list, look),
-    )?;
+    if args.page.files().next().is_none() {
+        // Nothing asks for the whole document at once.
+        let document = || json::Captures::new("read", &list);
+        output.result(document, |look| text::captures(&list, look)).map_err(Failure::unprinted)?;
+    } else {
+        // A page has room for more than a terminal.
+        let shown = list.shown;
+        list.shown = shown.max(MOST_ON_PAGE);
+        let paged = args.page.html.as_ref().map(|_| json::captures("read", &list));
+        list.shown = shown;
+        args.page.result(
+            output,
+            || paged.unwrap_or_else(|| json::captures("read", &list)),
+            || charts::chosen(args, &list),
+            |look| text::captures(&list, look),
+        )?;
+    }
     write_xplot(args, &list, output)?;
     Ok(Exit::Ok)
 }

@@ -64,7 +64,7 @@ impl<'a> View<'a> {
             (false, true) => self.output.stream(&json::to_line(&json::watch(&frame))),
             (false, false) => self.output.stream(&text::watch_lines(&frame, self.shown == 1)),
         };
-        written.map_err(|error| Failure::system("writing to standard output", &error))
+        written.map_err(Failure::unprinted)
     }
 }
 

@@ -4,30 +4,63 @@ use std::net::IpAddr;
 
 use fullpipe_capture::{Report, Side};
 use fullpipe_diagnose::{Diagnosis, Run};
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
-use super::{diagnosis, document};
-use crate::capture::{CaptureList, advice, display_filter, endpoint};
+use super::{SCHEMA, diagnosis};
+use crate::capture::{CaptureFile, CaptureList, CaptureProblem, advice, display_filter, endpoint};
 
-/// What was found in captures: every connection that is to be shown, worst first, and what could not be read.
-pub fn captures(command: &str, list: &CaptureList) -> Value {
-    let shown = list.connections.iter().take(list.shown);
-    document(
-        command,
-        json!({
-            "connections": shown.map(|report| connection(list, &report)).collect::<Vec<_>>(),
-            "connection_count": list.connections.len() as u64 + list.unlisted,
-            "seen_twice": list.vantages.len(),
-            "unlisted": { "connections": list.unlisted, "unanswered_syns": list.unanswered },
-            "files": list.files.iter().map(|file| json!({
+/// What was found in captures: every connection that is to be shown, worst first, and what could not be read. Each is put into words when
+/// the document is written: as values, all of them would take 50 kB each at once.
+#[derive(Serialize)]
+pub struct Captures<'a> {
+    // In the order of the other documents' keys.
+    command: &'a str,
+    connection_count: u64,
+    connections: Connections<'a>,
+    files: Vec<Value>,
+    problem_count: u64,
+    problems: Vec<Value>,
+    schema: &'static str,
+    seen_twice: usize,
+    unlisted: Value,
+}
+
+impl<'a> Captures<'a> {
+    /// The document of `command`.
+    pub fn new(command: &'a str, list: &'a CaptureList) -> Self {
+        let file = |file: &CaptureFile| {
+            json!({
                 "file": file.name, "vantage": file.place, "packets": file.packets, "bytes": file.bytes, "segments": file.segments,
-            })).collect::<Vec<_>>(),
-            "problems": list.problems.iter().map(|problem| json!({
-                "file": problem.file, "packet": problem.packet, "message": problem.message,
-            })).collect::<Vec<_>>(),
-            "problem_count": list.problem_count,
-        }),
-    )
+            })
+        };
+        let problem = |problem: &CaptureProblem| json!({ "file": problem.file, "packet": problem.packet, "message": problem.message });
+        Self {
+            command,
+            connection_count: list.connections.len() as u64 + list.unlisted,
+            connections: Connections(list),
+            files: list.files.iter().map(file).collect(),
+            problem_count: list.problem_count,
+            problems: list.problems.iter().map(problem).collect(),
+            schema: SCHEMA,
+            seen_twice: list.vantages.len(),
+            unlisted: json!({ "connections": list.unlisted, "unanswered_syns": list.unanswered }),
+        }
+    }
+}
+
+struct Connections<'a>(&'a CaptureList);
+
+impl Serialize for Connections<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self(list) = self;
+        serializer.collect_seq(list.connections.iter().take(list.shown).map(|report| connection(list, &report)))
+    }
+}
+
+/// The whole document as one value.
+pub fn captures(command: &str, list: &CaptureList) -> Value {
+    serde_json::to_value(Captures::new(command, list)).expect("a document of values is one")
 }
 
 fn connection(list: &CaptureList, report: &Report) -> Value {

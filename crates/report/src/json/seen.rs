@@ -313,6 +313,14 @@ mod tests {
     }
 
     #[test]
+    fn captures_are_written_one_by_one_as_they_are_together() {
+        let list = sample::captures();
+        let mut written = Vec::new();
+        json::write(&json::Captures::new("read", &list), &mut written).unwrap();
+        assert_eq!(String::from_utf8(written).unwrap(), json::to_string(&json::captures("read", &list)));
+    }
+
+    #[test]
     fn what_is_no_such_document_says_what_is() {
         for (text, starts) in [
             ("", "x is not a fullpipe document: EOF"),

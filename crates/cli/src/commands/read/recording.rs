@@ -49,7 +49,7 @@ pub(super) fn run(file: &Path, args: &ReadArgs, output: Output) -> Ended {
         output.result(|| json::recording(&whole), |look| text::recording(&whole, look))
     }
     .map(|()| Exit::Ok)
-    .map_err(|error| Failure::system("writing to standard output", &error))
+    .map_err(Failure::unprinted)
 }
 
 /// What only packets have.
