@@ -242,6 +242,15 @@ impl Bins {
         }
         (joined, self.width_ns.saturating_mul(factor))
     }
+
+    /// Joins them for good as [`Bins::coarse`] would: 512 of them take 170 kB.
+    pub(crate) fn settle(&mut self, least_ns: u64) {
+        let (joined, width_ns) = self.coarse(least_ns);
+        (self.full, self.width_ns) = (joined, width_ns);
+        self.now = self.full.pop().unwrap_or_default();
+        self.full.shrink_to_fit();
+        self.note_end();
+    }
 }
 
 #[cfg(test)]
@@ -293,5 +302,21 @@ mod tests {
         let (coarse, width) = bins.coarse(bins.width_ns * 3);
         assert_eq!(coarse.iter().map(|bin| bin.acked).sum::<u64>(), total);
         assert_eq!(width, bins.width_ns * 3);
+    }
+
+    #[test]
+    fn settled_bins_say_what_they_would_have_said() {
+        for count in 1..40_u64 {
+            let mut bins = Bins::starting(5);
+            for step in 0..count {
+                bins.now().acked += 1 << step;
+                bins.next();
+            }
+            let least_ns = 3 * FIRST_WIDTH_NS - 1;
+            let before = bins.coarse(least_ns);
+            bins.settle(least_ns);
+            assert_eq!(bins.coarse(least_ns), before, "{count} bins");
+            assert_eq!(bins.end_ns, 5 + before.0.len() as u64 * before.1);
+        }
     }
 }

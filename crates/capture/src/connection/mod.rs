@@ -26,6 +26,9 @@ use early::Early;
 use half::Half;
 use setting::Setting;
 
+/// Samples of a timeline span half a round trip, and at least this long.
+const LEAST_STEP_NS: u64 = 1_000_000;
+
 /// A connection.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Connection {
@@ -266,6 +269,20 @@ impl Connection {
     /// Whether both ends said that they are done.
     pub(crate) fn is_closed(&self) -> bool {
         self.reset_by.is_some() || self.halves.iter().all(|half| half.fin.is_some())
+    }
+
+    /// What samples span at least: half a round trip.
+    pub(crate) fn step_ns(&self) -> u64 {
+        (self.trip_ns() / 2).max(LEAST_STEP_NS)
+    }
+
+    /// Takes no more room for its timeline than its story needs. More segments may come, repeats of the last ones.
+    #[cold]
+    pub(crate) fn settle(&mut self) {
+        let step_ns = self.step_ns();
+        for bins in self.halves.iter_mut().filter_map(|half| half.flight.bins.as_mut()) {
+            bins.settle(step_ns);
+        }
     }
 
     #[inline]

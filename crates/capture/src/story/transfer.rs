@@ -14,9 +14,6 @@ use crate::{
     fingerprint,
 };
 
-/// Samples span half a round trip, and at least this long.
-const LEAST_STEP_NS: u64 = 1_000_000;
-
 /// `None` where the direction carried no payload. Its samples lie in the memory of `samples`, which is left empty.
 pub(super) fn transfer(
     connection: &Connection,
@@ -27,7 +24,7 @@ pub(super) fn transfer(
     let half = connection.half(sender);
     let bins = half.flight.bins.as_ref()?;
     let trip_ns = connection.trip_ns();
-    let (coarse, width_ns) = bins.coarse((trip_ns / 2).max(LEAST_STEP_NS));
+    let (coarse, width_ns) = bins.coarse(connection.step_ns());
     // A sender before a closed window has more to send, for as long as it asks.
     let last_ns = if half.closed { connection.last_ns } else { half.last_data_ns };
     let sending_ns = last_ns.saturating_sub(bins.start_ns());

@@ -1,6 +1,8 @@
 //! Finds the connection of each segment, keeps little of one until it is worth following, and lets go of those that are
 //! over. What is *not* here: what happens within a connection (`connection`).
 
+use std::collections::VecDeque;
+
 use super::{
     Findings, Keep,
     batch::{Batch, Note, PARTS},
@@ -9,7 +11,7 @@ use super::{
     listed::Listed,
     options::Options,
 };
-use crate::{Key, Slot, Table, TooBig, connection::Connection, story::Reports};
+use crate::{Flags, Key, Slot, Table, TooBig, connection::Connection, story::Reports};
 
 /// One that is open is let go after this long without a packet, twice the interval of keep-alives (RFC 9293, section
 /// 3.8.4); what comes later is reported as another connection.
@@ -25,6 +27,10 @@ const MANY: usize = 1_000_000 / PARTS;
 /// room than these.
 const UNANSWERED_S: u32 = 3;
 const TOO_MANY: usize = MANY + MANY / 8;
+
+/// One that both ends closed takes no more room than its story once it has been silent for this long. A busy server closes thousands in
+/// the minute before they are let go, and a timeline that may still go on takes up to 170 kB.
+const QUIET_S: u32 = 2;
 
 /// Connections without payload beyond this many of a part are counted and not listed one by one.
 const MOST_SILENT: u64 = 2_000_000 / PARTS as u64;
@@ -47,6 +53,8 @@ pub struct Follower {
     reports: Reports,
     /// Connections that were never followed are read into this one, over and over.
     brief: Option<Box<Connection>>,
+    /// Followed connections that both ends closed, and when.
+    closed: VecDeque<(Slot, u32)>,
     silent: u64,
     unlisted: u64,
     unanswered: u64,
@@ -62,6 +70,7 @@ impl Follower {
             journal: Journal::default(),
             reports: Reports::new(keep),
             brief: None,
+            closed: VecDeque::new(),
             silent: 0,
             unlisted: 0,
             unanswered: 0,
@@ -144,6 +153,9 @@ impl Follower {
                     connection.options_cut = true;
                 }
                 connection.on(seen, options);
+                if seen.flags.has(Flags::FIN.with(Flags::RST)) && connection.is_closed() {
+                    self.settle(slot);
+                }
             }
             None => {
                 entry.list.options_cut |= note.options_cut;
@@ -157,6 +169,21 @@ impl Follower {
         }
         if is_new {
             self.scan();
+        }
+    }
+
+    /// Notes that both ends closed a connection, and has those of before that were silent since take less room.
+    #[cold]
+    fn settle(&mut self, slot: Slot) {
+        let clock_s = self.clock_s;
+        self.closed.push_back((slot, clock_s));
+        while let Some((slot, _)) = self.closed.pop_front_if(|(_, at_s)| clock_s.saturating_sub(*at_s) >= QUIET_S) {
+            let entry = self.table.value_mut(slot);
+            // Another one may have taken its place.
+            let is_quiet = clock_s.saturating_sub(entry.last_s) >= QUIET_S;
+            if let Some(connection) = entry.followed.as_mut().filter(|connection| is_quiet && connection.is_closed()) {
+                connection.settle();
+            }
         }
     }
 
@@ -269,6 +296,13 @@ impl Follower {
     /// Connections that there is room for, whether or not they are over.
     pub(super) fn places(&self) -> usize {
         self.table.places()
+    }
+
+    /// Bins of all connections that are followed.
+    pub(super) fn bins(&self) -> usize {
+        let followed = self.table.slots().filter_map(|slot| self.table.value(slot).followed.as_ref());
+        let halves = followed.flat_map(|connection| &connection.halves);
+        halves.filter_map(|half| half.flight.bins.as_ref()).map(|bins| bins.coarse(0).0.len()).sum()
     }
 
     /// Bytes of what is kept of connections that are not followed.

@@ -100,6 +100,45 @@ fn connections_that_are_over_make_room_for_others() {
     assert!(found.connections.iter().all(|report| report.payload().get() == 1_200));
 }
 
+/// A connection that carries 40 segments in 120 ms, of which each is acknowledged some 10 ms later, and that both ends close.
+fn long(tracker: &mut Tracker, port: u16, at_ns: u64) {
+    let there = segment(at_ns, port, Flags::SYN, 100, 0);
+    let back = Segment { flow: there.flow.reversed(), seq: SeqNum::new(700), ..there };
+    let ms = 1_000_000;
+    tracker.segment(&there);
+    tracker.segment(&Segment { at_ns: at_ns + 20 * ms, flags: Flags(0x12), ack: SeqNum::new(101), ..back });
+    let there = Segment { ack: SeqNum::new(701), flags: Flags::ACK, ..there };
+    let back = Segment { seq: SeqNum::new(701), flags: Flags::ACK, ..back };
+    for step in 0..40_u32 {
+        let (at_ns, seq) = (at_ns + u64::from(20 + 3 * step) * ms, SeqNum::new(101 + step * 1_000));
+        tracker.segment(&Segment { at_ns, seq, payload_len: 1_000, ..there });
+        if step >= 3 {
+            tracker.segment(&Segment { at_ns: at_ns + 1_000, ack: SeqNum::new(101 + (step - 2) * 1_000), ..back });
+        }
+    }
+    let end = SeqNum::new(101 + 40_000);
+    tracker.segment(&Segment { at_ns: at_ns + 150 * ms, seq: end, flags: Flags(0x11), ..there });
+    tracker.segment(&Segment { at_ns: at_ns + 151 * ms, ack: end + 1, flags: Flags(0x11), ..back });
+}
+
+#[test]
+fn timelines_of_connections_that_are_over_take_little_room_and_say_the_same() {
+    let reports = |ports: core::ops::Range<u16>| {
+        let mut tracker = Tracker::new(1, Keep { transfers: true });
+        // Ten a second.
+        ports.for_each(|port| long(&mut tracker, port, u64::from(port) * 100_000_000));
+        let bins: usize = tracker.followers.iter().map(Follower::bins).sum();
+        let found = tracker.finish().connections;
+        let transfers = found.iter().map(|report| report.main_side().verdict.as_ref().unwrap().transfer.clone());
+        (transfers.collect::<Vec<_>>(), bins)
+    };
+    // What comes after them has them take less.
+    let (alone, of_one) = reports(1..2);
+    let (many, of_many) = reports(1..301);
+    assert_eq!(many[0], alone[0]);
+    assert!(of_one > 250 && of_many < 300 * of_one / 4, "{of_many} bins of 300, {of_one} of one");
+}
+
 #[test]
 fn a_flood_of_requests_takes_little_room_and_is_counted() {
     let mut tracker = Tracker::new(1, Keep::default());
