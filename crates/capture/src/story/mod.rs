@@ -208,9 +208,8 @@ fn side(
     let half = connection.half(sender);
     let peer = connection.half(other(sender));
     let sending = micros(half.last_data_ns.saturating_sub(half.first_data_ns.unwrap_or(half.last_data_ns)));
-    let timestamps = half.syn.zip(peer.syn).is_some_and(|(own, other)| own.timestamps && other.timestamps);
     let carried = carried(half, peer);
-    let mss = half.mss(peer.syn.and_then(|syn| syn.mss), timestamps);
+    let mss = transfer::mss(connection, sender);
     let verdict = is_worth_judging(connection, half)
         .then(|| transfer::transfer(connection, sender, ends, samples))
         .flatten()

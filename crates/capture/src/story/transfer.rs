@@ -109,10 +109,14 @@ fn opening(connection: &Connection, half: &Half) -> Option<Opening> {
     })
 }
 
-fn mss(connection: &Connection, sender: Sender) -> u32 {
+pub(super) fn mss(connection: &Connection, sender: Sender) -> u32 {
     let (half, peer) = (connection.half(sender), connection.half(other(sender)));
-    let timestamps = half.syn.zip(peer.syn).is_some_and(|(own, other)| own.timestamps && other.timestamps);
-    half.mss(peer.syn.and_then(|syn| syn.mss), timestamps)
+    half.mss(peer.syn.and_then(|syn| syn.mss), has_timestamps(half, peer))
+}
+
+/// Whether both ends sent timestamps, as far as their SYNs were seen.
+fn has_timestamps(half: &Half, peer: &Half) -> bool {
+    half.syn.zip(peer.syn).is_some_and(|(own, other)| own.timestamps && other.timestamps)
 }
 
 fn end(connection: &Connection, sender: Sender, endpoint: Endpoint) -> End {
@@ -140,11 +144,15 @@ fn blind(connection: &Connection, sender: Sender, half: &Half) -> Vec<String> {
         );
     }
     if !half.sees_queues() {
-        blind.push(
-            "it was captured behind most of the path and the sender sent no timestamps: a queue before the place of \
-             capture doesn't show, so that a send buffer or an application that writes steadily looks like a full path"
-                .to_owned(),
-        );
+        let timestamps = if has_timestamps(half, peer) {
+            "it carried too little for the sender's timestamps to tell"
+        } else {
+            "the sender sent no timestamps"
+        };
+        blind.push(format!(
+            "it was captured behind most of the path and {timestamps}: a queue before the place of capture doesn't show, so \
+             that a send buffer or an application that writes steadily looks like a full path"
+        ));
     }
     let (near_ns, far_ns) = (half.near_ns(), half.far.least_ns.unwrap_or(0));
     if near_ns > far_ns && half.counters.retransmissions + half.counters.out_of_order > 0 {

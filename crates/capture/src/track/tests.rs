@@ -139,6 +139,32 @@ fn timelines_of_connections_that_are_over_take_little_room_and_say_the_same() {
     assert!(of_one > 250 && of_many < 300 * of_one / 4, "{of_many} bins of 300, {of_one} of one");
 }
 
+/// Beside the receiver, 20 ms from the sender: why a queue does not show, after so few segments.
+#[test]
+fn timestamps_that_were_agreed_on_are_not_said_to_be_missing() {
+    let ms = 1_000_000;
+    let blind = |options: &'static [u8]| {
+        let mut tracker = Tracker::new(1, Keep { transfers: true });
+        let asks = Segment { options, ..segment(ms, 5_000, Flags::SYN, 100, 0) };
+        let answers = Segment { flow: asks.flow.reversed(), seq: SeqNum::new(700), ack: SeqNum::new(101), ..asks };
+        tracker.segment(&asks);
+        tracker.segment(&Segment { at_ns: 21 * ms, flags: Flags(0x12), ..answers });
+        let asks = Segment { options: &[], flags: Flags::ACK, seq: SeqNum::new(101), ..asks };
+        tracker.segment(&Segment { at_ns: 21 * ms, ack: SeqNum::new(701), ..asks });
+        for step in 0..30 {
+            let (at_ns, seq) = (41 * ms + u64::from(step) * ms, SeqNum::new(701 + step * 1_000));
+            tracker.segment(&Segment { at_ns, seq, payload_len: 1_000, flags: Flags::ACK, options: &[], ..answers });
+            tracker.segment(&Segment { at_ns, ack: seq + 1_000, ..asks });
+        }
+        let found = tracker.finish().connections;
+        let verdict = found.get(0).unwrap().main_side().verdict.clone().unwrap();
+        verdict.diagnosis.blind.join("; ")
+    };
+    assert!(blind(&[]).contains("the sender sent no timestamps"), "{}", blind(&[]));
+    let agreed = blind(&[2, 4, 5, 180, 1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 0]);
+    assert!(agreed.contains("it carried too little for the sender's timestamps to tell"), "{agreed}");
+}
+
 #[test]
 fn a_flood_of_requests_takes_little_room_and_is_counted() {
     let mut tracker = Tracker::new(1, Keep::default());
