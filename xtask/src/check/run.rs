@@ -79,21 +79,24 @@ impl Run {
         drop(self.command);
         let (heard, lines) = mpsc::channel();
         let reading = thread::spawn(move || pass_on(reader, show, &heard));
-        let mut last = Instant::now();
+        let linger = LINGER.min(silence);
+        let (mut last, mut over) = (Instant::now(), None);
         loop {
-            match lines.recv_timeout(LINGER.min(silence)) {
-                Ok(()) => last = Instant::now(),
-                Err(RecvTimeoutError::Disconnected) => break,
-                Err(RecvTimeoutError::Timeout) => {
-                    if let Some(status) = tests.try_wait()? {
-                        bail!("{}: {status}, and a test left a process behind that holds the output", self.arguments);
-                    }
-                    if last.elapsed() >= silence {
-                        println!("{:.0} s without a word, ended: {}", silence.as_secs_f64(), self.arguments);
-                        end_children(tests.id())?;
-                        last = Instant::now();
-                    }
+            let word = lines.recv_timeout(linger);
+            if word == Err(RecvTimeoutError::Disconnected) {
+                break;
+            }
+            if let Some(status) = tests.try_wait()? {
+                // Not for ever, whatever it still says.
+                if over.get_or_insert_with(Instant::now).elapsed() >= linger {
+                    bail!("{}: {status}, and a test left a process behind that holds the output", self.arguments);
                 }
+            } else if word.is_ok() {
+                last = Instant::now();
+            } else if last.elapsed() >= silence {
+                println!("{:.0} s without a word, ended: {}", silence.as_secs_f64(), self.arguments);
+                end_children(tests.id())?;
+                last = Instant::now();
             }
         }
         let status = tests.wait().with_context(|| format!("wait for {}", self.arguments))?;
@@ -158,7 +161,10 @@ mod tests {
 
     #[test]
     fn what_is_left_behind_is_not_waited_for() {
-        let left = run("echo 'test a ... ok'; sleep 20 & exit 0", Duration::from_millis(200)).err().unwrap();
-        assert!(left.to_string().contains("left a process behind"), "{left}");
+        for left in ["sleep 20", "for nth in $(seq 200); do echo said; sleep 0.1; done"] {
+            let script = format!("echo 'test a ... ok'; ({left}) & exit 0");
+            let error = run(&script, Duration::from_millis(200)).err().unwrap();
+            assert!(error.to_string().contains("left a process behind"), "{error}");
+        }
     }
 }

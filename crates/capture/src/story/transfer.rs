@@ -145,7 +145,7 @@ fn blind(connection: &Connection, sender: Sender, half: &Half) -> Vec<String> {
     }
     if !half.sees_queues() {
         let timestamps = if has_timestamps(half, peer) {
-            "it carried too little for the sender's timestamps to tell"
+            "the sender's timestamps tell too little"
         } else {
             "the sender sent no timestamps"
         };

@@ -53,7 +53,7 @@ pub struct Follower {
     reports: Reports,
     /// Connections that were never followed are read into this one, over and over.
     brief: Option<Box<Connection>>,
-    /// Followed connections that both ends closed, and when.
+    /// Followed connections that both ends closed, each once, and since when they may be silent.
     closed: VecDeque<(Slot, u32)>,
     silent: u64,
     unlisted: u64,
@@ -152,8 +152,9 @@ impl Follower {
                 if note.options_cut {
                     connection.options_cut = true;
                 }
+                let may_close = seen.flags.has(Flags::FIN.with(Flags::RST)) && !connection.is_closed();
                 connection.on(seen, options);
-                if seen.flags.has(Flags::FIN.with(Flags::RST)) && connection.is_closed() {
+                if may_close && connection.is_closed() {
                     self.settle(slot);
                 }
             }
@@ -172,7 +173,7 @@ impl Follower {
         }
     }
 
-    /// Notes that both ends closed a connection, and has those of before that were silent since take less room.
+    /// Notes that both ends closed a connection, and has those that have been silent since take less room.
     #[cold]
     fn settle(&mut self, slot: Slot) {
         let clock_s = self.clock_s;
@@ -180,9 +181,13 @@ impl Follower {
         while let Some((slot, _)) = self.closed.pop_front_if(|(_, at_s)| clock_s.saturating_sub(*at_s) >= QUIET_S) {
             let entry = self.table.value_mut(slot);
             // Another one may have taken its place.
-            let is_quiet = clock_s.saturating_sub(entry.last_s) >= QUIET_S;
-            if let Some(connection) = entry.followed.as_mut().filter(|connection| is_quiet && connection.is_closed()) {
+            let Some(connection) = entry.followed.as_mut().filter(|connection| connection.is_closed()) else {
+                continue;
+            };
+            if clock_s.saturating_sub(entry.last_s) >= QUIET_S {
                 connection.settle();
+            } else {
+                self.closed.push_back((slot, clock_s));
             }
         }
     }

@@ -162,7 +162,7 @@ fn timestamps_that_were_agreed_on_are_not_said_to_be_missing() {
     };
     assert!(blind(&[]).contains("the sender sent no timestamps"), "{}", blind(&[]));
     let agreed = blind(&[2, 4, 5, 180, 1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 0]);
-    assert!(agreed.contains("it carried too little for the sender's timestamps to tell"), "{agreed}");
+    assert!(agreed.contains("the sender's timestamps tell too little"), "{agreed}");
 }
 
 #[test]
