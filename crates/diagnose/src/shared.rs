@@ -30,6 +30,8 @@ pub struct Passage {
     is_beside_receiver: bool,
     /// The round trip of the empty path, in microseconds.
     base_rtt: f64,
+    /// The same, as others between the same ends saw it, too.
+    empty_rtt: f64,
     mss: f64,
 }
 
@@ -42,18 +44,27 @@ struct Knot {
     /// What of that had arrived.
     arrived: f64,
     is_loss: bool,
-    /// How much longer than over the empty path a round trip was, in microseconds.
-    queued_us: f32,
+    /// The round trip, in microseconds; 0 where it is not known.
+    rtt_us: f32,
 }
 
 impl Passage {
     /// What `transfer` shows, whose first payload byte was sent at `began_us` on a clock that is the same for all. `None` where neither packets
     /// nor fine samples of a sender with SACK show what was lost when.
     pub fn new(transfer: &Transfer, began_us: u64) -> Option<Self> {
+        Self::seen(transfer, began_us, false)
+    }
+
+    /// The same of a transfer that was captured beside its receiver: what passed there had arrived.
+    pub fn beside_receiver(transfer: &Transfer, began_us: u64) -> Option<Self> {
+        Self::seen(transfer, began_us, true)
+    }
+
+    fn seen(transfer: &Transfer, began_us: u64, is_beside_receiver: bool) -> Option<Self> {
         let base_rtt = transfer.base_rtt()?.get() as f64;
         let has_packets = transfer.sender_samples.iter().any(|sample| sample.packets.is_some());
         let mut passage = if has_packets {
-            Self::from_packets(transfer, base_rtt)?
+            Self::from_packets(transfer, base_rtt, is_beside_receiver)?
         } else {
             Self::from_counters(transfer, base_rtt)?
         };
@@ -62,15 +73,23 @@ impl Passage {
         (passage.knots.len() > 1).then_some(passage)
     }
 
-    fn from_packets(transfer: &Transfer, base_rtt: f64) -> Option<Self> {
+    fn from_packets(transfer: &Transfer, base_rtt: f64, is_beside_receiver: bool) -> Option<Self> {
         let mss = transfer.sender_samples.iter().find_map(|sample| sample.mss)?;
         let drops = transfer.drops.as_ref();
         let (mut sent, mut arrived) = (0.0, 0.0);
+        let handshake =
+            transfer.opening.filter(|opening| opening.syn_retransmissions + opening.syn_ack_retransmissions == 0);
+        let handshake = handshake.map(|opening| opening.took_us.get() as f64);
         let sample = |sample: &SenderSample| {
             sent += sample.packets?.sent.get() as f64;
-            arrived += sample.packets?.delivered.get() as f64;
-            let queued = sample.rtt_us.map_or(0.0, |rtt| (rtt.get() as f64 - base_rtt).max(0.0));
-            Some(Sent { at_us: sample.at_us.get() as f64, bytes: sent, arrived, queued_us: queued as f32 })
+            // What is acknowledged selectively may be acknowledged late: an acknowledgement has room for three blocks.
+            arrived = if is_beside_receiver { sent } else { arrived + sample.packets?.delivered.get() as f64 };
+            let at_us = sample.at_us.get() as f64;
+            let rtt = sample
+                .rtt_us
+                .map(|rtt| rtt.get() as f64)
+                .or_else(|| handshake.filter(|took| at_us <= thresholds::SHARED_HANDSHAKE * took));
+            Some(Sent { at_us, bytes: sent, arrived, rtt_us: rtt.unwrap_or(0.0) as f32 })
         };
         let sent: Vec<Sent> = transfer.sender_samples.iter().filter_map(sample).collect();
         let loss = |drop: &Drop| (drop.at_us.get() as f64, drop.passed.get() as f64);
@@ -80,7 +99,16 @@ impl Passage {
         let is_whole = transfer.sender.syn.is_some() || transfer.receiver.syn.is_some();
         let knots = knots(&sent, &losses);
         let mss = f64::from(mss);
-        Some(Self { knots, wait_us, is_counted: false, is_whole, is_beside_receiver: false, base_rtt, mss })
+        Some(Self {
+            knots,
+            wait_us,
+            is_counted: false,
+            is_whole,
+            is_beside_receiver,
+            base_rtt,
+            empty_rtt: base_rtt,
+            mss,
+        })
     }
 
     /// What had been acknowledged when the sender began to retransmit had got through when it lost that, and as far as that is behind, it is for
@@ -95,7 +123,7 @@ impl Passage {
         let mut begins = events.iter().map(|event| event.start).peekable();
         let first = intervals.first()?;
         let mut knots =
-            vec![Knot { at_us: first.from_us as f64, passed: 0.0, arrived: 0.0, is_loss: false, queued_us: 0.0 }];
+            vec![Knot { at_us: first.from_us as f64, passed: 0.0, arrived: 0.0, is_loss: false, rtt_us: 0.0 }];
         let mut passed = 0.0;
         for (place, interval) in intervals.iter().enumerate() {
             if let Some(last) = knots.last_mut().filter(|_| begins.next_if_eq(&place).is_some()) {
@@ -103,23 +131,66 @@ impl Passage {
             }
             passed += interval.acked;
             // What a smoothed round trip is longer by need be no queue.
-            knots.push(Knot { at_us: interval.to_us as f64, passed, arrived: passed, is_loss: false, queued_us: 0.0 });
+            knots.push(Knot { at_us: interval.to_us as f64, passed, arrived: passed, is_loss: false, rtt_us: 0.0 });
         }
         let wait_us = policer::wait_before(intervals, &events, base_rtt);
         // The kernel has counted from the beginning on.
         let mss = timeline.mss;
-        Some(Self { knots, wait_us, is_counted: true, is_whole: true, is_beside_receiver: false, base_rtt, mss })
+        Some(Self {
+            knots,
+            wait_us,
+            is_counted: true,
+            is_whole: true,
+            is_beside_receiver: false,
+            base_rtt,
+            empty_rtt: base_rtt,
+            mss,
+        })
     }
 
-    /// The same, captured beside its receiver or not.
+    /// The same where more arrived after the last sample: until a moment (in microseconds on the clock of all) so much. Behind a queue, the
+    /// last flight takes longer than over the empty path.
     #[must_use]
-    pub fn beside_receiver(self, is_beside_receiver: bool) -> Self {
-        Self { is_beside_receiver, ..self }
+    pub fn with_rest(mut self, rest: impl Iterator<Item = (u64, u64)>) -> Self {
+        for (at_us, bytes) in rest {
+            if let Some(&last) = self.knots.last().filter(|last| (at_us as f64) > last.at_us) {
+                let arrived = last.arrived + bytes as f64;
+                self.knots.push(Knot { at_us: at_us as f64, arrived, is_loss: false, ..last });
+            }
+        }
+        self
+    }
+
+    /// The shortest round trip that was seen, in microseconds.
+    pub const fn base_rtt(&self) -> f64 {
+        self.base_rtt
+    }
+
+    /// The same between ends whose shortest round trip is known from others, too, in microseconds. Who begins behind a queue that stands may
+    /// see no other one.
+    pub const fn set_empty_rtt(&mut self, empty_rtt: f64) {
+        self.empty_rtt = empty_rtt;
     }
 
     /// How much longer than over the empty path round trips were, each with the time for which it holds.
     fn queues(&self) -> impl Iterator<Item = (f64, f64)> {
-        self.knots.windows(2).map(|pair| (f64::from(pair[1].queued_us), pair[1].at_us - pair[0].at_us))
+        self.knots.windows(2).map(|pair| (self.queued_us(&pair[1]), pair[1].at_us - pair[0].at_us))
+    }
+
+    /// How much longer than over the empty path round trips were until a moment.
+    fn queued_us(&self, until: &Knot) -> f64 {
+        (f64::from(until.rtt_us) - self.empty_rtt).max(0.0)
+    }
+
+    /// Whether it lasted for few of its round trips.
+    fn is_short(&self) -> bool {
+        let queued = stats::median(self.queues()).unwrap_or_default();
+        self.lasted() <= thresholds::SHARED_SHORT * (self.empty_rtt + queued)
+    }
+
+    /// How long it lasted, in microseconds.
+    fn lasted(&self) -> f64 {
+        self.knots.first().zip(self.knots.last()).map_or(0.0, |(first, last)| last.at_us - first.at_us)
     }
 
     /// How many moments are remembered, of 32 bytes each.
@@ -134,15 +205,15 @@ impl Passage {
 
     /// Whether a queue stood before it until a moment.
     fn is_queued(&self, until: &Knot) -> bool {
-        shows_queue(f64::from(until.queued_us), self.base_rtt)
+        shows_queue(self.queued_us(until), self.empty_rtt)
     }
 
     /// Whether as much arrives from one round trip to the next while a queue stands, as of a sender that acknowledgements clock. What an
     /// application writes in pieces comes in bursts.
     fn is_clocked(&self) -> bool {
-        let sum = Sum::new(&[self], self.base_rtt);
+        let sum = Sum::new(&[self], self.empty_rtt);
         let slack = |span: &Span, rate: f64| thresholds::SHARED_QUEUED_UNEVEN * rate * span.time + self.mss;
-        Level::over(&sum.queued, thresholds::SHARED_ROUND_TRIPS[0] * self.base_rtt, slack)
+        Level::over(&sum.queued, thresholds::SHARED_ROUND_TRIPS[0] * self.empty_rtt, slack)
             .is_some_and(|level| level.rate > 0.0 && level.part >= thresholds::SHARED_CLOCKED)
     }
 
@@ -161,49 +232,55 @@ struct Sent {
     at_us: f64,
     bytes: f64,
     arrived: f64,
-    queued_us: f32,
+    rtt_us: f32,
+}
+
+impl Sent {
+    const fn knot(self, passed: f64, is_loss: bool) -> Knot {
+        Knot { at_us: self.at_us, passed, arrived: self.arrived, is_loss, rtt_us: self.rtt_us }
+    }
 }
 
 /// What had got through at each sample and at each loss. What had until a loss is known, and what was sent tells how it spreads over the time
 /// between two of them.
 fn knots(samples: &[Sent], losses: &[(f64, f64)]) -> Vec<Knot> {
-    let sent_at = |at_us: f64| {
-        let after = samples.partition_point(|sample| sample.at_us <= at_us);
-        match (after.checked_sub(1).map(|before| samples[before]), samples.get(after)) {
-            (Some(before), Some(after)) => {
-                let part = stats::fraction(at_us - before.at_us, after.at_us - before.at_us);
-                before.bytes + (after.bytes - before.bytes) * part
-            }
-            (Some(last), None) => last.bytes,
-            (None, _) => 0.0,
-        }
-    };
-    let losses: Vec<(f64, f64, f64)> = losses.iter().map(|&(at_us, passed)| (at_us, passed, sent_at(at_us))).collect();
+    let losses: Vec<(f64, Sent)> = losses.iter().map(|&(at_us, passed)| (passed, sent_at(samples, at_us))).collect();
     let mut knots = Vec::with_capacity(samples.len() + losses.len());
     let mut samples = samples.iter().peekable();
-    let mut before: Option<(f64, f64, f64)> = None;
-    let (mut arrived, mut queued_us) = (0.0, 0.0);
+    let mut before: Option<(f64, Sent)> = None;
     for loss in losses.iter().copied().map(Some).chain([None]) {
-        while let Some(&&Sent { at_us, bytes: sent, .. }) = samples.peek()
-            && loss.is_none_or(|loss| at_us < loss.0)
-        {
-            if let Some(sample) = samples.next() {
-                (arrived, queued_us) = (sample.arrived, sample.queued_us);
-            }
+        while let Some(sample) = samples.next_if(|sample| loss.is_none_or(|loss| sample.at_us < loss.1.at_us)) {
+            let sent = sample.bytes;
             let passed = match (before, loss) {
                 (Some(before), Some(loss)) => {
-                    before.1 + (loss.1 - before.1) * stats::fraction(sent - before.2, loss.2 - before.2).clamp(0.0, 1.0)
+                    let part = stats::fraction(sent - before.1.bytes, loss.1.bytes - before.1.bytes).clamp(0.0, 1.0);
+                    before.0 + (loss.0 - before.0) * part
                 }
-                (Some(before), None) => before.1 + (sent - before.2).max(0.0),
-                (None, Some(loss)) => (loss.1 - (loss.2 - sent)).max(0.0),
+                (Some(before), None) => before.0 + (sent - before.1.bytes).max(0.0),
+                (None, Some(loss)) => (loss.0 - (loss.1.bytes - sent)).max(0.0),
                 (None, None) => sent,
             };
-            knots.push(Knot { at_us, passed, arrived, is_loss: false, queued_us });
+            knots.push(sample.knot(passed, false));
         }
-        knots.extend(loss.map(|loss| Knot { at_us: loss.0, passed: loss.1, arrived, is_loss: true, queued_us }));
+        knots.extend(loss.map(|(passed, sent)| sent.knot(passed, true)));
         before = loss;
     }
     knots
+}
+
+/// What had been sent until a moment between two samples.
+fn sent_at(samples: &[Sent], at_us: f64) -> Sent {
+    let after = samples.partition_point(|sample| sample.at_us <= at_us);
+    match (after.checked_sub(1).map(|before| samples[before]), samples.get(after)) {
+        (Some(before), Some(&after)) => {
+            let part = stats::fraction(at_us - before.at_us, after.at_us - before.at_us);
+            let between = |before: f64, after: f64| before + (after - before) * part;
+            let (bytes, arrived) = (between(before.bytes, after.bytes), between(before.arrived, after.arrived));
+            Sent { at_us, bytes, arrived, rtt_us: after.rtt_us }
+        }
+        (Some(last), None) => Sent { at_us, ..last },
+        (None, _) => Sent { at_us, bytes: 0.0, arrived: 0.0, rtt_us: 0.0 },
+    }
 }
 
 /// Leaves out what lies between two others while nothing gets through.
@@ -237,6 +314,8 @@ pub struct SharedBottleneck {
     pub connections: usize,
     /// A link or a policer.
     pub kind: BottleneckKind,
+    /// Whether most of what it carries is of connections that last for few round trips, so that their beginning seems to hold each of them.
+    pub are_short: bool,
 }
 
 /// What a bottleneck is.
@@ -265,30 +344,43 @@ pub fn shared_bottleneck(all: &[(&Passage, &Diagnosis)]) -> Option<SharedBottlen
     let is_lossy = |passage: &Passage, alone: &Diagnosis| {
         passage.knots.iter().any(|knot| knot.is_loss) && is_its_doing(alone.limiter, alone.detail)
     };
-    let (are_lossy, are_queued) = (are_several(all, is_lossy), are_several(all, may_be_queued));
+    let are_short = are_mostly_short(all);
+    let queued = |passage: &Passage, alone: &Diagnosis| may_be_queued(passage, alone, are_short);
+    let (are_lossy, are_queued) = (are_several(all, is_lossy), are_several(all, queued));
     let passages: Vec<&Passage> = all.iter().map(|(passage, _)| *passage).collect();
-    let base = stats::median(passages.iter().map(|passage| (passage.base_rtt, 1.0)))?;
-    if base <= 0.0 || !are_lossy && !are_queued {
+    let [base, empty] = [|passage: &Passage| passage.base_rtt, |passage: &Passage| passage.empty_rtt]
+        .map(|rtt| stats::median(passages.iter().map(|passage| (rtt(passage), 1.0))).unwrap_or_default());
+    if base <= 0.0 || empty <= 0.0 || !are_lossy && !are_queued {
         return None;
     }
-    let sum = Sum::new(&passages, base);
-    let full_link = if are_queued { full_link(&passages, &sum, base) } else { None };
+    let sum = Sum::new(&passages, empty);
+    let full_link = if are_queued { full_link(&passages, &sum, empty, are_short) } else { None };
+    let full_link = full_link.map(|bottleneck| SharedBottleneck { are_short, ..bottleneck });
     full_link.or_else(|| if are_lossy { by_losses(&passages, &sum, base) } else { None })
 }
 
 /// The link that all of these fill: its queue stood before all of them for most of the time, and meanwhile it carried the same from any moment
 /// to any other.
-fn full_link(passages: &[&Passage], sum: &Sum, base: f64) -> Option<SharedBottleneck> {
+fn full_link(passages: &[&Passage], sum: &Sum, base: f64, are_short: bool) -> Option<SharedBottleneck> {
     let mss = passages.iter().map(|passage| passage.mss).fold(0.0, f64::max);
-    // Of many senders a sum is nearly level by chance.
-    let uneven = (thresholds::SHARED_CREST / equals(passages).sqrt()).min(thresholds::SHARED_QUEUED_UNEVEN);
-    let segments = thresholds::SHARED_SEGMENTS * mss * (passages.len() as f64).sqrt();
+    // Of many senders a sum is nearly level by chance: of those that send at once.
+    let whole = passages.len() as f64;
+    let at_once = (passages.iter().map(|passage| passage.lasted()).sum::<f64>() / sum.time).clamp(1.0, whole);
+    let equals = equals(passages) * at_once / whole;
+    let uneven = (thresholds::SHARED_CREST / equals.sqrt()).min(thresholds::SHARED_QUEUED_UNEVEN);
+    let uneven = if are_short { thresholds::SHARED_QUEUED_UNEVEN } else { uneven };
+    let segments = thresholds::SHARED_SEGMENTS * mss * at_once.sqrt();
     let slack = |span: &Span, rate: f64| uneven * rate * span.time + segments;
-    let level = Level::over(&sum.queued, thresholds::SHARED_QUEUED_ROUND_TRIPS * base, slack)?;
-    let is_full = sum.queued_time >= thresholds::SHARED_QUEUED_TIME * sum.time
-        && level.count >= thresholds::SHARED_LEAST[0]
-        && level.part >= thresholds::POLICED_LEVEL
-        && level.rate > 0.0;
+    let level = |round_trips: f64| {
+        let level = Level::over(&sum.queued, round_trips * base, slack)?;
+        let is_level = level.count >= thresholds::SHARED_LEAST[0] && level.part >= thresholds::POLICED_LEVEL;
+        (is_level && level.rate > 0.0).then_some(level)
+    };
+    // Of many short ones, each of which ends in a flight that is acknowledged late, less is known over short times.
+    let long = if are_short { level(thresholds::SHARED_SHORT) } else { None };
+    let level = level(thresholds::SHARED_QUEUED_ROUND_TRIPS).or(long)?;
+    let least = if are_short { thresholds::SHARED_QUEUED_TIME_SHORT } else { thresholds::SHARED_QUEUED_TIME };
+    let is_full = sum.queued_time >= least * sum.time;
     let queued = |passage: &&Passage| stats::median(passage.queues());
     let wait = stats::median(passages.iter().filter_map(|passage| Some((queued(passage)?, passage.flight()))))?;
     (is_full && shows_queue(wait, base)).then(|| {
@@ -330,6 +422,14 @@ fn by_losses(passages: &[&Passage], sum: &Sum, base: f64) -> Option<SharedBottle
         BottleneckKind::Either
     };
     Some(SharedBottleneck::new(level, passages, kind))
+}
+
+/// Whether most of what gets through is of connections that last for few round trips.
+fn are_mostly_short(all: &[(&Passage, &Diagnosis)]) -> bool {
+    let carried = |is_counted: fn(&Passage) -> bool| {
+        all.iter().filter(|(passage, _)| is_counted(passage)).map(|(passage, _)| passage.carried()).sum::<f64>()
+    };
+    2.0 * carried(Passage::is_short) >= carried(|_| true)
 }
 
 /// How many connections that carry as much as each other would carry what these do, as unevenly as chance shares it out.
@@ -574,13 +674,14 @@ impl SharedBottleneck {
             slack: Bytes::new(level.slack.round() as u64),
             connections: passages.len(),
             kind,
+            are_short: false,
         }
     }
 
     /// Whether it may be what holds a connection of which the judge says this.
     fn may_hold(&self, passage: &Passage, alone: &Diagnosis) -> bool {
         match self.kind {
-            BottleneckKind::Queue { .. } => may_be_queued(passage, alone),
+            BottleneckKind::Queue { .. } => may_be_queued(passage, alone, self.are_short),
             _ => is_its_doing(alone.limiter, alone.detail),
         }
     }
@@ -696,16 +797,21 @@ const fn is_its_doing(limiter: Limiter, detail: Option<Detail>) -> bool {
 
 /// ... and what the queue of a link that others fill, too, can make of one: a flight that it doesn't let grow looks like a full buffer, and
 /// beside the receiver gaps in which others' segments came look like a late writer's. An application that the judge is sure of is one, and
-/// so is one whose data comes in bursts and loses nothing. What counters know of round trips shows no queue.
-fn may_be_queued(passage: &Passage, alone: &Diagnosis) -> bool {
+/// so is one whose data comes in bursts and loses nothing. What counters know of round trips shows no queue. Where short ones fill the link
+/// (`are_short`), each of them seems to be held by its beginning; beside others that fill it, it is.
+fn may_be_queued(passage: &Passage, alone: &Diagnosis, are_short: bool) -> bool {
+    let is_one_of_short = || are_short && passage.is_short();
     match alone.limiter {
         _ if passage.is_counted => false,
         Limiter::SendBuffer => true,
+        Limiter::InsufficientEvidence => is_one_of_short(),
+        Limiter::CongestionWindow if alone.detail == Some(Detail::SlowStart) => is_one_of_short(),
         Limiter::CongestionWindow => alone.detail.is_none() || is_its_doing(alone.limiter, alone.detail),
-        Limiter::Application => {
-            let is_open = passage.is_beside_receiver && alone.detail.is_none() && alone.confidence < Confidence::High;
-            is_open && (passage.knots.iter().any(|knot| knot.is_loss) || passage.is_clocked())
+        Limiter::Application if !passage.is_beside_receiver || alone.confidence == Confidence::High => false,
+        Limiter::Application if alone.detail.is_none() => {
+            passage.knots.iter().any(|knot| knot.is_loss) || passage.is_clocked() || is_one_of_short()
         }
+        Limiter::Application => is_one_of_short(),
         _ => is_its_doing(alone.limiter, alone.detail),
     }
 }

@@ -595,7 +595,14 @@ pub(crate) const SAME_SHARE: f64 = 0.01;
 /// shows it all the time), and for this part of the time, round trips are longer than over the empty path by `QUEUE_FACTOR` and by this time, ...
 pub(crate) const SHARED_QUEUED: f64 = 0.5;
 pub(crate) const SHARED_QUEUED_TIME: f64 = 0.5;
+pub(crate) const SHARED_QUEUED_TIME_SHORT: f64 = 0.75;
 pub(crate) const SHARED_STANDING_US: f64 = 3_000.0;
+
+/// (how long the handshake took tells of the queue for so many times as long, where nothing later does), ...
+pub(crate) const SHARED_HANDSHAKE: f64 = 8.0;
+
+/// (a connection that is over after so many round trips may have been opening its congestion window for all of its time) ...
+pub(crate) const SHARED_SHORT: f64 = 16.0;
 
 /// ... and it carries the same over each so many round trips, to within this part of it and `SHARED_SEGMENTS` times the root of how many
 /// connections there are, for `POLICED_LEVEL` of the time. Of full links nine of ten are the same to within 1 or

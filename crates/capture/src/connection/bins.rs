@@ -243,6 +243,14 @@ impl Bins {
         (joined, self.width_ns.saturating_mul(factor))
     }
 
+    /// What reached the receiver after a moment: when each bin of that ends, and how much it has.
+    pub(crate) fn delivered_after(&self, from_ns: u64) -> impl Iterator<Item = (u64, u64)> {
+        let past = usize::try_from(from_ns.saturating_sub(self.start_ns) / self.width_ns.max(1)).unwrap_or(usize::MAX);
+        let ends = (1..).map(|place: u64| self.start_ns.saturating_add(self.width_ns.saturating_mul(place)));
+        let bins = self.full.iter().chain([&self.now]).zip(ends).skip(past);
+        bins.filter(|(bin, _)| bin.delivered > 0).map(|(bin, end_ns)| (end_ns, bin.delivered))
+    }
+
     /// Joins them for good as [`Bins::coarse`] would: 512 of them take 170 kB.
     pub(crate) fn settle(&mut self, least_ns: u64) {
         let (joined, width_ns) = self.coarse(least_ns);

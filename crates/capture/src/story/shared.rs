@@ -9,17 +9,27 @@ use fullpipe_diagnose::{CommonEnd, Diagnosis, Passage, Transfer, shared_bottlene
 use super::Report;
 use crate::{Address, PARTS, connection::half::Half};
 
-/// Less payload than this, without a loss, makes no difference to what all get through: 200 segments of an Ethernet path.
-const LEAST_PAYLOAD: u64 = 200 * 1_448;
+/// Less payload than this, without a loss, makes no difference to what all get through: ten segments of an Ethernet path, with which most
+/// connections begin (RFC 6928).
+const LEAST_PAYLOAD: u64 = 10 * 1_448;
 
 /// What `transfer` shows of a bottleneck that others may share, where it is worth keeping.
 pub(super) fn passage(half: &Half, transfer: &Transfer) -> Option<Passage> {
     let bins = half.flight.bins.as_ref()?;
     let has_losses = transfer.drops.as_ref().is_some_and(|drops| !drops.list.is_empty());
     let is_much = half.counters.payload >= LEAST_PAYLOAD;
-    let passage =
-        if has_losses || is_much { Passage::new(transfer, super::micros(bins.start_ns()).get()) } else { None };
-    passage.map(|passage| passage.beside_receiver(half.is_beside_receiver()))
+    if !has_losses && !is_much {
+        return None;
+    }
+    let start_ns = bins.start_ns();
+    let began_us = super::micros(start_ns).get();
+    if half.is_beside_receiver() {
+        return Passage::beside_receiver(transfer, began_us);
+    }
+    let last_us = transfer.sender_samples.last()?.at_us.get();
+    let rest = bins.delivered_after(start_ns.saturating_add(last_us.saturating_mul(1_000)));
+    let rest = rest.map(|(at_ns, bytes)| (super::micros(at_ns).get(), bytes));
+    Some(Passage::new(transfer, began_us)?.with_rest(rest))
 }
 
 /// What the passages of one follower take at the most, in moments of 32 bytes each: 32 MB of all followers, and four times that while those
@@ -81,7 +91,26 @@ fn at_once(reports: &[&mut Report], mut group: Vec<(usize, usize)>) -> Vec<Vec<(
     groups
 }
 
+/// The shortest round trip between two ends is that of the empty path for all connections between them.
+fn share_round_trips(reports: &mut [&mut Report], group: &[(usize, usize)]) {
+    let mut shortest: BTreeMap<[Address; 2], f64> = BTreeMap::new();
+    for &(place, side) in group {
+        if let Some((passage, _)) = passage_of(reports[place], side) {
+            let rtt = shortest.entry(reports[place].ends(side)).or_insert(f64::MAX);
+            *rtt = rtt.min(passage.base_rtt());
+        }
+    }
+    for &(place, side) in group {
+        let rtt = shortest.get(&reports[place].ends(side)).copied();
+        let verdict = reports[place].sides[side].verdict.as_mut();
+        if let Some((passage, rtt)) = verdict.and_then(|verdict| verdict.passage.as_mut()).zip(rtt) {
+            passage.set_empty_rtt(rtt);
+        }
+    }
+}
+
 fn look_at(reports: &mut [&mut Report], group: &[(usize, usize)], end: CommonEnd, name: &str) {
+    share_round_trips(reports, group);
     let passages: Vec<(&Passage, &Diagnosis)> =
         group.iter().filter_map(|&(place, side)| passage_of(reports[place], side)).collect();
     let Some(bottleneck) = shared_bottleneck(&passages) else { return };

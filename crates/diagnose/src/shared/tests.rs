@@ -68,7 +68,7 @@ fn senders(count: usize, taker: Taker, seed: u64) -> Vec<Passage> {
         };
         let queued_us = if let Taker::Link(rate, _) = taker { (queued / rate) as f32 } else { 0.0 };
         let (passed, arrived) = (sender.passed, sender.passed);
-        sender.knots.push(Knot { at_us: at, passed, arrived, is_loss: is_lost, queued_us });
+        sender.knots.push(Knot { at_us: at, passed, arrived, is_loss: is_lost, rtt_us: BASE_US as f32 + queued_us });
         if is_lost {
             sender.halves_at = sender.halves_at.or(Some(at + BASE_US));
         } else {
@@ -91,6 +91,7 @@ fn senders(count: usize, taker: Taker, seed: u64) -> Vec<Passage> {
         is_whole: true,
         is_beside_receiver: false,
         base_rtt: BASE_US,
+        empty_rtt: BASE_US,
         mss: MSS,
     };
     senders.into_iter().map(passage).collect()
@@ -127,7 +128,7 @@ fn one_connection_shares_nothing_and_a_queue_is_no_bucket() {
 #[test]
 fn what_passes_between_two_losses_is_spread_as_it_was_sent() {
     let sent = [(0.0, 0.0), (10.0, 1_000.0), (20.0, 1_000.0), (30.0, 3_000.0), (40.0, 4_000.0)]
-        .map(|(at_us, bytes)| Sent { at_us, bytes, arrived: bytes, queued_us: 0.0 });
+        .map(|(at_us, bytes)| Sent { at_us, bytes, arrived: bytes, rtt_us: 0.0 });
     let knots = knots(&sent, &[(15.0, 900.0), (30.0, 2_500.0)]);
     let seen: Vec<_> = knots.iter().map(|knot| (knot.at_us, knot.passed, knot.is_loss)).collect();
     let (sample, loss) = (false, true);
@@ -264,7 +265,7 @@ fn a_queue_that_never_runs_empty_is_that_of_a_full_link() {
     // A link that runs empty shows none, and one connection is judged alone.
     assert_eq!(found_as(&passages[..1], alone), None);
     let mut dry = before_a_deep_queue(6);
-    dry.iter_mut().flat_map(|passage| &mut passage.knots).for_each(|knot| knot.queued_us = 2_000.0);
+    dry.iter_mut().flat_map(|passage| &mut passage.knots).for_each(|knot| knot.rtt_us = (BASE_US + 2_000.0) as f32);
     assert_eq!(found_as(&dry, alone), None);
 }
 
@@ -283,11 +284,20 @@ fn beside_their_receiver(is_even: bool) -> Vec<Passage> {
             passed: arrived,
             arrived,
             is_loss: false,
-            queued_us: BASE_US as f32,
+            rtt_us: 2.0 * BASE_US as f32,
         };
         let knots = core::iter::once(0.0).chain(arrived).enumerate().map(knot).collect();
         let (is_counted, is_whole) = (false, true);
-        Passage { knots, wait_us: None, is_counted, is_whole, is_beside_receiver: true, base_rtt: BASE_US, mss: MSS }
+        Passage {
+            knots,
+            wait_us: None,
+            is_counted,
+            is_whole,
+            is_beside_receiver: true,
+            base_rtt: BASE_US,
+            empty_rtt: BASE_US,
+            mss: MSS,
+        }
     };
     (0..6).map(passage).collect()
 }
@@ -319,6 +329,70 @@ fn beside_a_receiver_gaps_in_which_others_came_are_no_late_writer() {
     assert_eq!(found(&bursts, &alone), None);
     bursts.iter_mut().for_each(|passage| passage.knots[200].is_loss = true);
     assert!(found(&bursts, &alone).is_some());
+}
+
+/// Two hundred downloads, of which ten at a time share a link whose queue always stands, and each of which is over after ten round trips.
+fn short_ones() -> Vec<Passage> {
+    let passage = |number: usize| {
+        let knot = |round_trip: usize| {
+            let passed = 0.04 * BASE_US * round_trip as f64;
+            let at_us = BASE_US * (number + round_trip) as f64;
+            Knot { at_us, passed, arrived: passed, is_loss: false, rtt_us: 2.0 * BASE_US as f32 }
+        };
+        Passage {
+            knots: (0..=10).map(knot).collect(),
+            wait_us: None,
+            is_counted: false,
+            is_whole: true,
+            is_beside_receiver: false,
+            // It began behind the queue.
+            base_rtt: 2.0 * BASE_US,
+            empty_rtt: BASE_US,
+            mss: MSS,
+        }
+    };
+    (0..200).map(passage).collect()
+}
+
+#[test]
+fn short_connections_fill_a_link_that_each_of_them_leaves_before_it_has_opened_its_window() {
+    let alone = |limiter, detail| Diagnosis { limiter, detail, ..Diagnosis::insufficient(String::new()) };
+    let opening = alone(Limiter::CongestionWindow, Some(Detail::SlowStart));
+    let found = |passages: &[Passage], alone: &Diagnosis| {
+        shared_bottleneck(&passages.iter().map(|passage| (passage, alone)).collect::<Vec<_>>())
+    };
+    let passages = short_ones();
+    let bottleneck = found(&passages, &opening).unwrap();
+    assert_eq!(bottleneck.rate.bps(), 3_200_000);
+    assert_eq!(bottleneck.kind, BottleneckKind::Queue { wait: Micros::new(BASE_US as u64) });
+    let mut explained = opening.clone();
+    bottleneck.explain(&passages[0], &mut explained, &mut Vec::new(), CommonEnd::Receiver, "192.0.2.1");
+    assert_eq!((explained.limiter, explained.detail), (Limiter::Path, Some(Detail::Saturated)));
+    assert_eq!(found(&passages, &alone(Limiter::InsufficientEvidence, None)), Some(bottleneck));
+    // None of them alone has seen the path without a queue.
+    let mut blind = passages.clone();
+    blind.iter_mut().for_each(|passage| passage.empty_rtt = passage.base_rtt);
+    assert_eq!(found(&blind, &opening), None);
+    // Where their queue runs empty for a third of the time, ...
+    let mut third = passages.clone();
+    third.iter_mut().step_by(3).flat_map(|passage| &mut passage.knots).for_each(|knot| knot.rtt_us = BASE_US as f32);
+    assert!(found(&third, &opening).is_some());
+    let empty = |knot: &mut Knot| {
+        if (knot.at_us / BASE_US) as usize % 30 < 10 {
+            knot.rtt_us = BASE_US as f32;
+        }
+    };
+    let mut at_times = passages.clone();
+    at_times.iter_mut().flat_map(|passage| &mut passage.knots).for_each(empty);
+    assert_eq!(found(&at_times, &opening), None);
+    // ... or others that last fill it, a short one's beginning is its own.
+    let mut with_long = passages;
+    let long = |number: usize| {
+        let passed = 0.4 * BASE_US * number as f64;
+        Knot { at_us: BASE_US * number as f64, passed, arrived: passed, is_loss: false, rtt_us: 2.0 * BASE_US as f32 }
+    };
+    with_long.push(Passage { knots: (0..=209).map(long).collect(), ..with_long[0].clone() });
+    assert_eq!(found(&with_long, &opening), None);
 }
 
 /// A hundred drawn groups of `count` senders, of which `is_such` says how many there are.
@@ -379,7 +453,7 @@ fn chance_is_no_bottleneck() {
     let by_loss = (Limiter::CongestionWindow, Some(Detail::Loss));
     let at_once = called(|_| (), by_loss);
     let waits = called(|passage| passage.wait_us = Some(BASE_US / 2.0), by_loss);
-    let is_long = |passage: &mut Passage| passage.knots.iter_mut().for_each(|knot| knot.queued_us = BASE_US as f32);
+    let is_long = |passage: &mut Passage| passage.knots.iter_mut().for_each(|knot| knot.rtt_us = 2.0 * BASE_US as f32);
     let stands = called(is_long, (Limiter::SendBuffer, None));
     assert_eq!([at_once, waits, stands], [0, 1, 0]);
 }
@@ -394,9 +468,9 @@ proptest! {
     )) {
         let passage = |(mut knots, wait_us, base_rtt): (Vec<(u64, u64, bool)>, Option<f64>, f64)| {
             knots.sort_unstable();
-            let knot = |(at_us, passed, is_loss): (u64, u64, bool)| Knot { at_us: at_us as f64, passed: passed as f64, arrived: passed as f64, is_loss, queued_us: (passed / 7) as f32 };
+            let knot = |(at_us, passed, is_loss): (u64, u64, bool)| Knot { at_us: at_us as f64, passed: passed as f64, arrived: passed as f64, is_loss, rtt_us: (passed / 7) as f32 };
             let knots = knots.into_iter().map(knot).collect();
-            Passage { knots, wait_us, is_counted: false, is_whole: true, is_beside_receiver: true, base_rtt, mss: MSS }
+            Passage { knots, wait_us, is_counted: false, is_whole: true, is_beside_receiver: true, base_rtt, empty_rtt: base_rtt, mss: MSS }
         };
         let passages: Vec<Passage> = passages.into_iter().map(passage).collect();
         found(&passages);
