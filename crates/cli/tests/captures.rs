@@ -27,6 +27,28 @@ fn the_document_is_the_same_with_any_number_of_threads() {
 }
 
 #[test]
+fn many_connections_are_summed_up() {
+    let capture = concat!(env!("CARGO_MANIFEST_DIR"), "/../capture/tests/data/strangers/short-downloads-b.pcap");
+    let read = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fullpipe"));
+        command.args(["read", capture]).args(words).stdin(Stdio::null()).output().unwrap()
+    };
+    let said = |words: &[&str]| String::from_utf8(read(words).stdout).unwrap();
+    let few = said(&["--top", "3"]);
+    assert!(few.contains("  together    1,612,880 B of payload in 2.82 s: 4.57 Mbit/s\n"), "{few}");
+    assert!(few.contains("  limited by  path (saturated): 38 connections, 1,532,236 B\n"), "{few}");
+    let all = said(&["--top", "43"]);
+    assert!(all.contains("  together    ") && !all.contains("  limited by  "), "each of them is shown: {all}");
+    let document: Value = serde_json::from_slice(&read(&["--json"]).stdout).unwrap();
+    let sum =
+        |key| document["limits"].as_array().unwrap().iter().map(|limit| limit[key].as_u64().unwrap()).sum::<u64>();
+    assert_eq!((sum("connections"), sum("bytes")), (43, 1_612_880));
+    let limits = &document["limits"];
+    assert_eq!((&limits[0]["limiter"], &limits[0]["detail"]), (&"path".into(), &"saturated".into()));
+    assert_eq!(document["files"][0]["seconds"].as_f64().unwrap().floor(), 2.0);
+}
+
+#[test]
 fn columns_are_written_beside_what_is_printed() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("connections.parquet");

@@ -87,6 +87,8 @@ pub struct Outcome {
     /// Where it was taken: captures that overlap in time are of different places, numbered from 0, and a connection that is in
     /// two of them is followed once for each.
     pub place: usize,
+    /// From its first TCP segment to the last one, in nanoseconds.
+    pub lasted_ns: u64,
     /// What was in it.
     pub totals: Totals,
     /// What of it could not be read; the packets' numbers run on from file to file (see [`Captures::locate`]).
@@ -141,7 +143,7 @@ pub fn read_each<S: Sink>(
         let mut sink = places.next(sink);
         match source.and_then(|source| read_source(source, before, options, &mut sink, in_file)) {
             Ok(outcome) => {
-                let outcome = Outcome { place: sink.place(), ..outcome };
+                let outcome = Outcome { place: sink.place(), lasted_ns: sink.lasted_ns(), ..outcome };
                 before += outcome.totals.packets;
                 let was_stopped = outcome.was_stopped;
                 captures.files.push(outcome);

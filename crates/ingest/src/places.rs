@@ -29,18 +29,24 @@ impl Places {
 #[derive(Debug)]
 pub(crate) struct AtPlace<'a, S> {
     places: &'a mut Places,
-    place: Option<usize>,
+    /// Which, and when its first segment was captured.
+    place: Option<(usize, u64)>,
     sink: &'a mut S,
 }
 
 impl<S> AtPlace<'_, S> {
     /// The place, from 0 in the order of the captures; 0 where nothing was seen.
     pub(crate) fn place(&self) -> usize {
-        self.place.unwrap_or(0)
+        self.place.map_or(0, |(place, _)| place)
+    }
+
+    /// From its first segment to the last one, in nanoseconds.
+    pub(crate) fn lasted_ns(&self) -> u64 {
+        self.place.map_or(0, |(place, first_ns)| self.places.ends_ns[place].saturating_sub(first_ns))
     }
 
     fn flow(&mut self, flow: Flow, at_ns: u64) -> Flow {
-        let place = *self.place.get_or_insert_with(|| self.places.find(at_ns));
+        let (place, _) = *self.place.get_or_insert_with(|| (self.places.find(at_ns), at_ns));
         let end_ns = &mut self.places.ends_ns[place];
         *end_ns = at_ns.max(*end_ns);
         // An odd factor, so that no two places have the same mark; the first has none.

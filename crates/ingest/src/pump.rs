@@ -76,6 +76,7 @@ pub fn read_source<S: Sink>(
         (_, broken) => Ok(Outcome {
             before,
             place: 0,
+            lasted_ns: 0,
             totals: *reader.totals(),
             problems: reader.problems().clone(),
             compression,

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use fullpipe_capture::{Endpoint, Report, Reports, Side};
 use fullpipe_diagnose::{Detail, Limiter};
 use fullpipe_knobs::{Catalogue, Platform, PlatformRequest, plan_platform};
-use fullpipe_units::{Micros, Rate, bdp};
+use fullpipe_units::{Bytes, Micros, Rate, bdp};
 
 /// What captures held.
 #[derive(Clone, Debug, Default)]
@@ -36,6 +36,8 @@ pub struct CaptureFile {
     pub name: String,
     /// Where it was taken, from 0: captures that overlap in time are of different places.
     pub place: usize,
+    /// From its first TCP segment to the last one.
+    pub lasted: Micros,
     /// Packets in it.
     pub packets: u64,
     /// Their bytes as sent.
@@ -100,6 +102,13 @@ impl CaptureList {
     /// How many places the captures were taken at.
     pub fn places(&self) -> usize {
         self.files.iter().map(|file| file.place + 1).max().unwrap_or(0)
+    }
+
+    /// What all connections carried, and in what time; `None` where some of them were seen at two places.
+    pub fn carried(&self) -> Option<(Bytes, Micros)> {
+        let payload = self.connections.limits().iter().map(|limited| limited.payload.get()).sum();
+        let lasted = self.files.iter().map(|file| file.lasted.get()).sum();
+        (self.places() <= 1).then_some((Bytes::new(payload), Micros::new(lasted)))
     }
 
     /// Puts as many connections as are to be shown in order: those first in which most time was lost to something that can

@@ -99,6 +99,7 @@ fn tell_files(captures: &Captures, list: &mut CaptureList) {
         list.files.push(CaptureFile {
             name: name.clone(),
             place: file.place,
+            lasted: Micros::new(file.lasted_ns / 1_000),
             packets: file.totals.packets,
             bytes: file.totals.bytes,
             segments: file.totals.segments,

@@ -565,7 +565,14 @@ fn captured(bytes: &[u8]) -> CaptureList {
         shown: usize::MAX,
         unlisted: 0,
         unanswered: 0,
-        files: vec![CaptureFile { name: "a.pcap".to_owned(), place: 0, packets: 868, bytes: 1_000_000, segments: 868 }],
+        files: vec![CaptureFile {
+            name: "a.pcap".to_owned(),
+            place: 0,
+            lasted: Micros::new(4_000_000),
+            packets: 868,
+            bytes: 1_000_000,
+            segments: 868,
+        }],
         problems: vec![problem(Some(7)), problem(None)],
         problem_count: 2,
     }

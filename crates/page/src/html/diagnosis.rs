@@ -1,6 +1,6 @@
 //! A judgement: what was the limit, for which part of the time, why, and what to do.
 
-use fullpipe_diagnose::{Confidence, Detail, Limiter};
+use fullpipe_diagnose::{Confidence, Detail, Limiter, limit_words};
 use maud::{Markup, html};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -24,6 +24,11 @@ pub(super) fn verdict(diagnosis: &Value) -> Option<String> {
         diagnosis["share"].as_f64().unwrap_or(0.0),
         word::<Confidence>(&diagnosis["confidence"]).unwrap_or(Confidence::High),
     ))
+}
+
+/// The same without how much of the time, nor how sure.
+pub(super) fn limit(limited: &Value) -> Option<String> {
+    Some(limit_words(word::<Limiter>(&limited["limiter"])?, word::<Detail>(&limited["detail"])))
 }
 
 /// How it is coloured: what can be lifted, what is as it should be, what is open.

@@ -10,7 +10,7 @@ use super::{
 };
 
 /// The keys that are shown here.
-pub(super) const SHOWN: &[&str] = &["connections", "files", "problems", "unlisted"];
+pub(super) const SHOWN: &[&str] = &["connections", "files", "limits", "problems", "unlisted"];
 
 /// Connections beyond this stay in the JSON.
 const MOST_ROWS: usize = 500;
@@ -43,7 +43,7 @@ pub(super) fn connections(document: &Value, charts: &Charts) -> Markup {
     let Some(connections) = document["connections"].as_array() else { return html! {} };
     html! {
         (files(document))
-        @if connections.len() > 1 { (overview(connections, document)) }
+        @if connections.len() > 1 { (limits(document)) (overview(connections, document)) }
         @if !connections.is_empty() {
             section {
                 h2 { (if connections.len() > 1 { "The first connections" } else { "The connection" }) }
@@ -78,6 +78,35 @@ fn files(document: &Value) -> Markup {
                         (text(&problem["file"]))
                         @if let Some(packet) = problem["packet"].as_u64() { ", packet " (packet) }
                         ": " (text(&problem["message"]))
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn limits(document: &Value) -> Markup {
+    let limits = document["limits"].as_array().map_or(&[][..], Vec::as_slice);
+    html! {
+        section {
+            h2 { "What limits how many" }
+            div.scroll tabindex="0" role="group" aria-label="limits" {
+                table {
+                    thead {
+                        tr {
+                            th scope="col" { "Limited by" }
+                            th.n scope="col" { "Connections" }
+                            th.n scope="col" { "Payload" }
+                        }
+                    }
+                    tbody {
+                        @for limit in limits {
+                            tr {
+                                td class=(diagnosis::tone(limit)) { (diagnosis::limit(limit).unwrap_or_default()) }
+                                td.n { (cell("", &limit["connections"])) }
+                                td.n { (cell("bytes", &limit["bytes"])) }
+                            }
+                        }
                     }
                 }
             }

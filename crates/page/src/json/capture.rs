@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use fullpipe_capture::{Report, Side};
+use fullpipe_capture::{Limited, Report, Side};
 use fullpipe_diagnose::{Diagnosis, Run};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
@@ -19,6 +19,7 @@ pub struct Captures<'a> {
     connection_count: u64,
     connections: Connections<'a>,
     files: Vec<Value>,
+    limits: Vec<Value>,
     problem_count: u64,
     problems: Vec<Value>,
     schema: &'static str,
@@ -31,7 +32,13 @@ impl<'a> Captures<'a> {
     pub fn new(command: &'a str, list: &'a CaptureList) -> Self {
         let file = |file: &CaptureFile| {
             json!({
-                "file": file.name, "vantage": file.place, "packets": file.packets, "bytes": file.bytes, "segments": file.segments,
+                "file": file.name, "vantage": file.place, "seconds": file.lasted.as_secs_f64(), "packets": file.packets, "bytes": file.bytes, "segments": file.segments,
+            })
+        };
+        let limit = |limited: &Limited| {
+            json!({
+                "limiter": limited.limiter, "detail": limited.detail, "connections": limited.connections,
+                "bytes": limited.payload,
             })
         };
         let problem = |problem: &CaptureProblem| json!({ "file": problem.file, "packet": problem.packet, "message": problem.message });
@@ -40,6 +47,7 @@ impl<'a> Captures<'a> {
             connection_count: list.connections.len() as u64 + list.unlisted,
             connections: Connections(list),
             files: list.files.iter().map(file).collect(),
+            limits: list.connections.limits().iter().map(limit).collect(),
             problem_count: list.problem_count,
             problems: list.problems.iter().map(problem).collect(),
             schema: SCHEMA,

@@ -152,6 +152,15 @@ pub const CAPTURE: &[Key] = &[
         "all connections, also those that `--top` leaves out; of two vantage points both",
     ),
     key("seen_twice", "integer", "connections that were captured at two vantage points, and are counted twice there"),
+    key("limits[]", "object", "what limited how many of all connections: first what limits those that carried most"),
+    key(
+        "limits[].limiter",
+        "string",
+        "as in a diagnosis; `insufficient_evidence`, too, where there was too little to judge",
+    ),
+    key("limits[].detail", "string?", "as in a diagnosis"),
+    key("limits[].connections", "integer", "how many connections"),
+    key("limits[].bytes", "integer", "their payload, repeats apart; B"),
     key("unlisted", "object", "of these, connections that are counted only"),
     key("unlisted.connections", "integer", "connections without payload beyond two millions, and the next"),
     key(
@@ -166,6 +175,7 @@ pub const CAPTURE: &[Key] = &[
         "integer",
         "where it was taken, from 0: captures that overlap in time are of different vantage points",
     ),
+    key("files[].seconds", "number", "from its first TCP segment to the last one; s"),
     key("files[].packets", "integer", "packets in it"),
     key("files[].bytes", "integer", "their bytes as sent"),
     key("files[].segments", "integer", "TCP segments among them"),

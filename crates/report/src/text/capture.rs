@@ -1,9 +1,9 @@
 //! What was found in captures, on a terminal: a few lines per connection, or one connection's story.
 
-use fullpipe_capture::{Report, Side};
-use fullpipe_diagnose::{Diagnosis, Limiter, Run};
+use fullpipe_capture::{Limited, Report, Side};
+use fullpipe_diagnose::{Diagnosis, Limiter, Run, limit_words};
 use fullpipe_page::{advice, needed};
-use fullpipe_units::{Bytes, Micros};
+use fullpipe_units::{Bytes, Micros, Rate};
 
 use super::{
     direction::{put_shares, verdict, verdict_style},
@@ -43,6 +43,7 @@ pub fn captures(list: &CaptureList, look: Look) -> String {
         let text = format!("{} without payload are counted and not listed{syns}", list.unlisted);
         page.styled_field("summed up", WARN, &text);
     }
+    put_sums(&mut page, list);
     for report in list.connections.iter().take(list.shown) {
         put_line(&mut page, &report, list);
     }
@@ -54,6 +55,23 @@ pub fn captures(list: &CaptureList, look: Look) -> String {
     }
     put_problems(&mut page, list);
     page.finish()
+}
+
+/// What all carried together and, where not each of them is shown, what limits how many.
+fn put_sums(page: &mut Page, list: &CaptureList) {
+    let Some((payload, lasted)) = list.carried().filter(|_| list.connections.len() > 1) else { return };
+    let rate = Rate::from_bytes(payload, lasted).map(|rate| format!(": {rate}")).unwrap_or_default();
+    page.field("together", &format!("{payload} of payload in {lasted}{rate}"));
+    if list.shown >= list.connections.len() {
+        return;
+    }
+    for (place, limited) in list.connections.limits().into_iter().enumerate() {
+        let Limited { limiter, detail, connections, payload } = limited;
+        let connections = count(connections, "connection");
+        let label = if place == 0 { "limited by" } else { "" };
+        let style = verdict_style(limiter);
+        page.styled_field(label, style, &format!("{}: {connections}, {payload}", limit_words(limiter, detail)));
+    }
 }
 
 /// How many there were of which captures tell, where some of them were seen at two places.
