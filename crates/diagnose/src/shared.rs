@@ -193,6 +193,11 @@ impl Passage {
         self.knots.first().zip(self.knots.last()).map_or(0.0, |(first, last)| last.at_us - first.at_us)
     }
 
+    /// Whether something of it was lost.
+    pub fn has_losses(&self) -> bool {
+        self.knots.iter().any(|knot| knot.is_loss)
+    }
+
     /// How many moments are remembered, of 32 bytes each.
     pub fn moments(&self) -> usize {
         self.knots.len()
@@ -341,9 +346,8 @@ pub enum BottleneckKind {
 /// The bottleneck that all of these go through, if they lost what they lost to one, or stood in its queue; each with what the judge says of it
 /// alone. What they have in common is up to whoever asks: the end that receives all of them, or the one that sends them.
 pub fn shared_bottleneck(all: &[(&Passage, &Diagnosis)]) -> Option<SharedBottleneck> {
-    let is_lossy = |passage: &Passage, alone: &Diagnosis| {
-        passage.knots.iter().any(|knot| knot.is_loss) && is_its_doing(alone.limiter, alone.detail)
-    };
+    let is_lossy =
+        |passage: &Passage, alone: &Diagnosis| passage.has_losses() && is_its_doing(alone.limiter, alone.detail);
     let are_short = are_mostly_short(all);
     let queued = |passage: &Passage, alone: &Diagnosis| may_be_queued(passage, alone, are_short);
     let (are_lossy, are_queued) = (are_several(all, is_lossy), are_several(all, queued));
@@ -809,7 +813,7 @@ fn may_be_queued(passage: &Passage, alone: &Diagnosis, are_short: bool) -> bool 
         Limiter::CongestionWindow => alone.detail.is_none() || is_its_doing(alone.limiter, alone.detail),
         Limiter::Application if !passage.is_beside_receiver || alone.confidence == Confidence::High => false,
         Limiter::Application if alone.detail.is_none() => {
-            passage.knots.iter().any(|knot| knot.is_loss) || passage.is_clocked() || is_one_of_short()
+            passage.has_losses() || passage.is_clocked() || is_one_of_short()
         }
         Limiter::Application => is_one_of_short(),
         _ => is_its_doing(alone.limiter, alone.detail),

@@ -212,8 +212,10 @@ impl Reports {
                 self.parts[usize::from(entry.part)].judged[entry.place as usize].number = number;
             }
         }
+        let rooms: Vec<_> = self.parts.iter().map(|part| part.room).collect();
         let mut judged: Vec<_> = self.parts.iter_mut().flat_map(|part| &mut part.judged).collect();
         sizes::look(&mut judged);
+        shared::leave_out_little(&mut judged, rooms);
         shared::look(&mut judged);
         for entry in self.entries.iter_mut().filter(|entry| matches!(entry.kind, Kind::Judged)) {
             entry.weight = self.parts[usize::from(entry.part)].judged[entry.place as usize].weight();

@@ -6,12 +6,15 @@ use std::collections::BTreeMap;
 
 use fullpipe_diagnose::{CommonEnd, Diagnosis, Passage, Transfer, shared_bottleneck};
 
-use super::Report;
+use super::{Report, Side};
 use crate::{Address, PARTS, connection::half::Half};
 
 /// Less payload than this, without a loss, makes no difference to what all get through: ten segments of an Ethernet path, with which most
 /// connections begin (RFC 6928).
 const LEAST_PAYLOAD: u64 = 10 * 1_448;
+
+/// With less than this, and without a loss, one makes a difference only together with many like it: 200 segments.
+const LITTLE_PAYLOAD: u64 = 200 * 1_448;
 
 /// What `transfer` shows of a bottleneck that others may share, where it is worth keeping.
 pub(super) fn passage(half: &Half, transfer: &Transfer) -> Option<Passage> {
@@ -36,20 +39,48 @@ pub(super) fn passage(half: &Half, transfer: &Transfer) -> Option<Passage> {
 /// that have an end in common are looked at.
 const MOST: usize = (1 << 20) / PARTS;
 
+/// ... and those with little payload, which may be very many.
+const MOST_OF_LITTLE: usize = MOST / 2;
+
 /// What passages take so far.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Room(usize);
+pub(super) struct Room {
+    moments: usize,
+    /// There was none left for one with little payload.
+    is_short: bool,
+}
 
 impl Room {
     /// Counts what `report` holds, or has it let go of that where there is no room left: then it is judged alone, as it has been.
     pub(super) fn take(&mut self, report: &mut Report) {
-        for verdict in report.sides.iter_mut().filter_map(|side| side.verdict.as_mut()) {
+        for side in &mut report.sides {
+            let is_little = has_little(side);
+            let Some(verdict) = &mut side.verdict else { continue };
             let Some(passage) = &verdict.passage else { continue };
-            if self.0 + passage.moments() > MOST {
+            if self.moments + passage.moments() > if is_little { MOST_OF_LITTLE } else { MOST } {
                 verdict.passage = None;
+                self.is_short |= is_little;
             } else {
-                self.0 += passage.moments();
+                self.moments += passage.moments();
             }
+        }
+    }
+}
+
+/// Whether what a side sent makes a difference only together with many like it.
+fn has_little(side: &Side) -> bool {
+    let passage = side.verdict.as_ref().and_then(|verdict| verdict.passage.as_deref());
+    side.counters.payload < LITTLE_PAYLOAD && !passage.is_some_and(Passage::has_losses)
+}
+
+/// A part of those with little payload would make a sum that is no bottleneck's: it is all of them or none.
+pub(super) fn leave_out_little(reports: &mut [&mut Report], rooms: impl IntoIterator<Item = Room>) {
+    if !rooms.into_iter().any(|room| room.is_short) {
+        return;
+    }
+    for side in reports.iter_mut().flat_map(|report| &mut report.sides).filter(|side| has_little(side)) {
+        if let Some(verdict) = &mut side.verdict {
+            verdict.passage = None;
         }
     }
 }
@@ -135,5 +166,49 @@ fn common(report: &Report, side: usize, end: CommonEnd) -> Address {
     match end {
         CommonEnd::Sender => sender,
         CommonEnd::Receiver => receiver,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Keep, Reader, Tracker};
+
+    /// What a capture held, each verdict with its passage as before the look.
+    fn told(name: &str) -> Vec<Report> {
+        let path = format!("{}/tests/data/strangers/{name}.pcap", env!("CARGO_MANIFEST_DIR"));
+        let bytes = std::fs::read(path).unwrap();
+        let mut tracker = Tracker::new(1, Keep { transfers: true });
+        let mut reader = Reader::new();
+        let used = reader.read(&bytes, &mut tracker).unwrap();
+        reader.finish(&bytes[used..], &mut tracker).unwrap();
+        let mut reports: Vec<Report> = tracker.finish().connections.iter().map(|report| report.into_owned()).collect();
+        for verdict in reports.iter_mut().flat_map(|report| &mut report.sides).filter_map(|side| side.verdict.as_mut())
+        {
+            verdict.passage = verdict.transfer.as_ref().and_then(|transfer| Passage::new(transfer, 0)).map(Box::new);
+        }
+        reports
+    }
+
+    /// How many passages are kept, and how many of them with little payload.
+    fn kept(reports: &[Report]) -> [usize; 2] {
+        let has_one = |side: &&Side| side.verdict.as_ref().is_some_and(|verdict| verdict.passage.is_some());
+        let sides: Vec<&Side> = reports.iter().flat_map(|report| &report.sides).filter(has_one).collect();
+        [sides.len(), sides.iter().filter(|side| has_little(side)).count()]
+    }
+
+    #[test]
+    fn where_little_ones_are_too_many_none_of_them_is_looked_at_and_the_others_are() {
+        let [mut many, mut others] = ["short-downloads-a", "shared-policer-b"].map(told);
+        let [all, little] = kept(&many);
+        assert!(little > 5 && kept(&others) == [4, 0]);
+        let mut room = Room { moments: MOST_OF_LITTLE, is_short: false };
+        many.iter_mut().chain(&mut others).for_each(|report| room.take(report));
+        assert_eq!((room.is_short, kept(&many), kept(&others)), (true, [all - little, 0], [4, 0]));
+        let mut many = told("short-downloads-a");
+        let mut reports: Vec<&mut Report> = many.iter_mut().collect();
+        leave_out_little(&mut reports, [Room::default()]);
+        leave_out_little(&mut reports, [Room::default(), room]);
+        assert_eq!(kept(&many), [all - little, 0]);
     }
 }

@@ -87,6 +87,10 @@ fn files(document: &Value) -> Markup {
 
 fn limits(document: &Value) -> Markup {
     let limits = document["limits"].as_array().map_or(&[][..], Vec::as_slice);
+    // Each its own: the connections say so themselves.
+    if limits.iter().all(|limit| limit["connections"] == 1) {
+        return html! {};
+    }
     html! {
         section {
             h2 { "What limits how many" }
