@@ -21,6 +21,7 @@ pub(crate) mod ethertype {
     pub(crate) const PPPOE: u16 = 0x8864;
     pub(crate) const PROVIDER_VLAN: u16 = 0x88A8;
     pub(crate) const ERSPAN: u16 = 0x88BE;
+    pub(crate) const WCCP: u16 = 0x883E;
     pub(crate) const BACKBONE_BRIDGE: u16 = 0x88E7;
     pub(crate) const VN_TAG: u16 = 0x8926;
     pub(crate) const PORT_EXTENSION: u16 = 0x893F;

@@ -77,6 +77,8 @@ fn dispatch<S: Sink>(walk: &mut Walk<'_, S>, number: u32, packet: &Packet<'_>) -
         229 => walk.ipv6(view),
         239 => walk.netfilter_log(view, packet.is_big_endian),
         240 => walk.ethernet(view.skip(4)?),
+        // Over InfiniBand: an address of 20 bytes for each end, then a header of 4 (RFC 4391, section 6).
+        242 => walk.ethertype(view.u16(40)?, view.skip(44)?),
         258 => {
             let (length, inner) = (u32::from_le_bytes(view.array(0)?), u32::from_le_bytes(view.array(8)?));
             dispatch(walk, inner, &Packet { view: view.skip(length as usize)?, ..*packet })
@@ -139,7 +141,6 @@ pub(crate) fn name(number: u32) -> Option<&'static str> {
         226 => "IPNET",
         231 => "DBUS",
         241 | 291 => "NETANALYZER",
-        242 => "IPOIB",
         243 => "MPEG_2_TS",
         245 => "NFC_LLCP",
         247 => "INFINIBAND",

@@ -15,6 +15,15 @@ mod flag {
     pub(super) const ORDER: u8 = 0x80;
 }
 
+/// How a frame differs from one on the air.
+#[derive(Clone, Copy, Debug, Default)]
+struct Kept {
+    /// Its header is filled up to a multiple of four bytes.
+    is_padded: bool,
+    /// The two bytes of its control fields are exchanged.
+    is_swapped: bool,
+}
+
 /// An LLC header with SNAP: nothing encrypted begins like this but by chance.
 const SNAP: [u8; 3] = [0xAA, 0xAA, 0x03];
 
@@ -37,7 +46,7 @@ impl<S: Sink> Walk<'_, S> {
             at = at.next_multiple_of(8) + 8;
         }
         let is_padded = present & 2 != 0 && at < length && view.u8(at)? & 0x20 != 0;
-        self.wifi_frame(view.skip(length)?, is_padded)
+        self.wifi_frame(view.skip(length)?, Kept { is_padded, ..Kept::default() })
     }
 
     /// The Prism driver's header: its length is the second word, in the byte order of who wrote it.
@@ -54,18 +63,27 @@ impl<S: Sink> Walk<'_, S> {
 
     /// A frame as it goes over the air.
     pub(super) fn wifi(&mut self, view: View<'_>) -> Walked {
-        self.wifi_frame(view, false)
+        self.wifi_frame(view, Kept::default())
     }
 
-    fn wifi_frame(&mut self, view: View<'_>, is_padded: bool) -> Walked {
+    /// One on its way between an access point and its controller. Cisco's write both control fields in the other byte order: then the version,
+    /// which is 0, seems to be the direction, which isn't (Wireshark's "swap frame control").
+    pub(crate) fn wifi_by_controller(&mut self, view: View<'_>) -> Walked {
+        let is_swapped = view.u8(0)? & flag::TO_AND_FROM != 0;
+        self.wifi_frame(view, Kept { is_swapped, ..Kept::default() })
+    }
+
+    fn wifi_frame(&mut self, view: View<'_>, kept: Kept) -> Walked {
         self.deeper()?;
-        let [control, flags] = view.array(0)?;
+        let (fields, sequence) = (view.array(0)?, view.array(22)?);
+        let [[control, flags], [sequence, _]] =
+            [fields, sequence].map(|[one, other]: [u8; 2]| if kept.is_swapped { [other, one] } else { [one, other] });
         let (is_data, is_null, is_qos) = (control & 0x0C == 0x08, control & 0x40 != 0, control & 0x80 != 0);
         if !is_data || is_null {
             return Ok(());
         }
         // Only the first fragment begins with LLC.
-        if view.u8(22)? & 0x0F != 0 {
+        if sequence & 0x0F != 0 {
             return Ok(());
         }
         self.stamp([u64::from_le_bytes(view.array(4)?), u64::from(u32::from_le_bytes(view.array(12)?))]);
@@ -75,7 +93,7 @@ impl<S: Sink> Walk<'_, S> {
             is_aggregate = view.u8(length)? & 0x80 != 0;
             length += if flags & flag::ORDER != 0 { 6 } else { 2 };
         }
-        if is_padded {
+        if kept.is_padded {
             length = length.next_multiple_of(4);
         }
         let body = view.skip(length)?;

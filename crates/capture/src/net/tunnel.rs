@@ -1,9 +1,11 @@
-//! What carries other packets: IP in IP, EtherIP, GRE, VXLAN, Geneve, GTP-U, MPLS over IP or UDP, TZSP. What is *not* here: encrypted
+//! What carries other packets: IP in IP, EtherIP, GRE, VXLAN, Geneve, GTP-U, CAPWAP, MPLS over IP or UDP, TZSP. What is *not* here: encrypted
 //! tunnels, of which nothing can be seen.
 //!
 //! What tells tunnels between the same two hosts apart goes into the digest, but only where both directions have the
 //! same: neither UDP's source port (a hash of the inner flow), nor labels, call numbers and tunnel endpoint identifiers,
-//! which each end chooses for what it receives.
+//! which each end chooses for what it receives, nor GRE's key, which mirrored ports of virtual switches choose by direction,
+//! nor the network identifiers of VXLAN and Geneve: where both ends route, that of the network that a packet is for is taken
+//! (asymmetric IRB, RFC 9135).
 
 use super::{Datagram, protocol};
 use crate::{
@@ -17,8 +19,10 @@ use crate::{
 /// The UDP ports that tunnels go to (IANA's register; 8472 is what Linux had for VXLAN before there was one).
 mod port {
     pub(super) const GTP_U: u16 = 2152;
+    pub(super) const GRE: u16 = 4754;
     pub(super) const VXLAN: u16 = 4789;
     pub(super) const VXLAN_GPE: u16 = 4790;
+    pub(super) const CAPWAP: u16 = 5247;
     pub(super) const GENEVE: u16 = 6081;
     pub(super) const MPLS: u16 = 6635;
     pub(super) const VXLAN_LINUX: u16 = 8472;
@@ -51,11 +55,16 @@ impl<S: Sink> Walk<'_, S> {
     fn udp(&mut self, view: View<'_>, datagram: &Datagram) -> Walked {
         // A datagram that was cut here is none of ours, as far as anybody can tell.
         let (Ok(port), Ok(rest)) = (view.u16(2), view.skip(8)) else { return Ok(()) };
+        // A controller answers from that port.
+        let port = if view.u16(0) == Ok(port::CAPWAP) { port::CAPWAP } else { port };
         match port {
             port::VXLAN | port::VXLAN_LINUX | port::VXLAN_GPE => self.vxlan(port, rest, datagram),
             port::GENEVE => self.geneve(rest, datagram),
             port::GTP_U => self.gtp_u(rest, datagram),
             port::TZSP => self.tzsp(rest, datagram),
+            // RFC 8086.
+            port::GRE => self.gre(rest, datagram),
+            port::CAPWAP => self.capwap(rest, datagram),
             port::MPLS => {
                 self.enter_tunnel(datagram.ends(), u64::from(port));
                 self.mpls(rest)
@@ -66,12 +75,12 @@ impl<S: Sink> Walk<'_, S> {
 
     /// RFC 7348, section 5; the generic protocol extension is draft-ietf-nvo3-vxlan-gpe, section 3.
     fn vxlan(&mut self, port: u16, view: View<'_>, datagram: &Datagram) -> Walked {
-        let Ok([flags, _, _, next, vni @ ..]) = view.array::<8>(0) else { return Ok(()) };
+        let Ok([flags, _, _, next, ..]) = view.array::<8>(0) else { return Ok(()) };
         // "I" says that there is a network identifier: without it, this is something else on that port.
         if flags & 0x08 == 0 {
             return Ok(());
         }
-        self.enter_tunnel(datagram.ends(), vxlan_key(u32::from_be_bytes(vni) >> 8));
+        self.enter_tunnel(datagram.ends(), u64::from(port::VXLAN));
         let inner = view.skip(8)?;
         match next {
             // "P" says that the next protocol is given.
@@ -83,11 +92,11 @@ impl<S: Sink> Walk<'_, S> {
 
     /// RFC 8926, section 3.
     fn geneve(&mut self, view: View<'_>, datagram: &Datagram) -> Walked {
-        let Ok([options, _, high, low, vni @ ..]) = view.array::<8>(0) else { return Ok(()) };
+        let Ok([options, _, high, low, ..]) = view.array::<8>(0) else { return Ok(()) };
         if options >> 6 != 0 {
             return Ok(());
         }
-        self.enter_tunnel(datagram.ends(), vxlan_key(u32::from_be_bytes(vni) >> 8) | 1 << 60);
+        self.enter_tunnel(datagram.ends(), u64::from(port::GENEVE));
         let inner = view.skip(8 + usize::from(options & 0x3F) * 4)?;
         self.ethertype(u16::from_be_bytes([high, low]), inner)
     }
@@ -108,6 +117,23 @@ impl<S: Sink> Walk<'_, S> {
         }
         self.enter_tunnel(datagram.ends(), u64::from(port::GTP_U));
         self.ip(view.skip(length)?)
+    }
+
+    /// What wireless access points exchange with their controllers (RFC 5415, section 4.3), unless it is encrypted (DTLS) or a fragment.
+    fn capwap(&mut self, view: View<'_>, datagram: &Datagram) -> Walked {
+        let Ok([0, length, binding, flags, ..]) = view.array::<8>(0) else { return Ok(()) };
+        // "F" says that it is a part, and "K" that it only keeps the channel alive.
+        if flags & 0x88 != 0 {
+            return Ok(());
+        }
+        self.enter_tunnel(datagram.ends(), u64::from(port::CAPWAP));
+        let inner = view.skip(usize::from(length >> 3) * 4)?;
+        match (binding & 1, binding >> 1 & 0x1F) {
+            // "T" says that the frame is that of the wireless binding: 1 is IEEE 802.11.
+            (1, 1) => self.wifi_by_controller(inner),
+            (1, _) => Ok(()),
+            _ => self.ethernet(inner),
+        }
     }
 
     /// TaZmen Sniffer Protocol, in which MikroTik's routers send what they capture: version 1, a type (0 and 1 have a packet), the
@@ -136,10 +162,7 @@ impl<S: Sink> Walk<'_, S> {
         let key_at = 4 + words(has_checksum);
         match flags & 7 {
             0 => {
-                let key = if has_key { u64::from(view.u32(key_at)?) } else { 0 };
-                // The lowest 8 bits are a hash of the inner flow where Ethernet is carried (NVGRE, RFC 7637).
-                let key = if carried == ethertype::BRIDGED { key >> 8 } else { key };
-                self.enter_tunnel(datagram.ends(), key | u64::from(protocol::GRE) << 32);
+                self.enter_tunnel(datagram.ends(), u64::from(protocol::GRE) << 32);
                 let inner = view.skip(key_at + words(has_key) + words(has_sequence))?;
                 match carried {
                     ethertype::ERSPAN => self.ethernet(inner.skip(if has_sequence { 8 } else { 0 })?),
@@ -147,6 +170,10 @@ impl<S: Sink> Walk<'_, S> {
                         let has_more = inner.u8(11)? & 1 != 0;
                         self.ethernet(inner.skip(if has_more { 20 } else { 12 })?)
                     }
+                    // A router hands a web cache what it caught, from version 2 on behind a header of its own (WCCP; Wireshark's `packet-gre.c`).
+                    ethertype::WCCP => self.ip(inner.skip(if inner.u8(0)? >> 4 == 4 { 0 } else { 4 })?),
+                    // Between Aruba's access points and controllers; the number says for which queue.
+                    0x8200..=0x8370 if carried & 0xF == 0 => self.wifi_by_controller(inner),
                     _ => self.ethertype(carried, inner),
                 }
             }
@@ -159,8 +186,4 @@ impl<S: Sink> Walk<'_, S> {
             _ => Err(ProblemKind::BadIp),
         }
     }
-}
-
-const fn vxlan_key(vni: u32) -> u64 {
-    vni as u64 | 1 << 61
 }

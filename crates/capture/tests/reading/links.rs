@@ -79,6 +79,7 @@ fn other_frames_of_a_wire_are_read() {
     carries(281, &join(&[&addresses, &[0; 4], &[8, 0]]));
     carries(282, &join(&[&[0; 4], &ethernet(0x0800, &[])]));
     carries(240, &join(&[&[0; 4], &ethernet(0x0800, &[])]));
+    carries(242, &join(&[&[7; 40], &[8, 0, 0, 0]]));
 }
 
 #[test]

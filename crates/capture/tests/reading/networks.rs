@@ -84,8 +84,8 @@ fn inner() -> Vec<u8> {
     ipv4(6, &tcp(77, 3))
 }
 
-/// Both directions of one tunnel (the outer addresses exchanged) have one digest, another key has another one.
-fn tunnel(build: impl Fn(u8) -> Vec<u8>, has_key: bool) {
+/// Both directions of one tunnel (the outer addresses exchanged) have one digest, whatever key each of them has.
+fn tunnel(build: impl Fn(u8) -> Vec<u8>) {
     let there = carried(&build(1));
     let mut exchanged = build(1);
     let (from, to): (Vec<u8>, Vec<u8>) = (exchanged[12..16].to_vec(), exchanged[16..20].to_vec());
@@ -94,46 +94,60 @@ fn tunnel(build: impl Fn(u8) -> Vec<u8>, has_key: bool) {
     assert_eq!((there.seq, there.payload_len), (SeqNum::new(77), 3));
     assert_ne!(there.flow.outer, 0);
     assert_eq!(there.flow.outer, carried(&exchanged).flow.outer);
-    assert_eq!(there.flow.outer != carried(&build(2)).flow.outer, has_key);
+    assert_eq!(there.flow.outer, carried(&build(2)).flow.outer);
 }
 
 #[test]
-fn tunnels_are_entered_and_told_apart() {
-    tunnel(|_| ipv4(4, &inner()), false);
-    tunnel(|_| ipv4(41, &ipv6(6, &tcp(77, 3))), false);
-    tunnel(|_| ipv4(47, &join(&[&[0, 0, 8, 0], &inner()])), false);
-    tunnel(|key| ipv4(47, &join(&[&[0xB0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, key, 0, 0, 0, 1], &inner()])), true);
-    tunnel(|key| ipv4(47, &join(&[&[0x20, 0, 0x65, 0x58, 0, 0, key, 9], &ethernet(0x0800, &inner())])), true);
-    // The lowest byte of NVGRE's key is of the flow, not of the network.
-    tunnel(|flow| ipv4(47, &join(&[&[0x20, 0, 0x65, 0x58, 0, 0, 1, flow], &ethernet(0x0800, &inner())])), false);
+fn tunnels_are_entered() {
+    tunnel(|_| ipv4(4, &inner()));
+    tunnel(|_| ipv4(41, &ipv6(6, &tcp(77, 3))));
+    tunnel(|_| ipv4(47, &join(&[&[0, 0, 8, 0], &inner()])));
+    tunnel(|key| ipv4(47, &join(&[&[0xB0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, key, 0, 0, 0, 1], &inner()])));
+    // A virtual switch's mirrored ports send what comes in with one key, and what goes out with another.
+    tunnel(|way| ipv4(47, &join(&[&[0x20, 0, 0x65, 0x58, way, 0, 0, 0], &ethernet(0x0800, &inner())])));
     let erspan = join(&[&[0x10, 0, 0x88, 0xBE, 0, 0, 0, 1], &[0; 8], &ethernet(0x0800, &inner())]);
-    tunnel(|_| ipv4(47, &erspan), false);
+    tunnel(|_| ipv4(47, &erspan));
     let erspan_3 = join(&[&[0x10, 0, 0x22, 0xEB, 0, 0, 0, 1], &[0; 12], &ethernet(0x0800, &inner())]);
-    tunnel(|_| ipv4(47, &erspan_3), false);
+    tunnel(|_| ipv4(47, &erspan_3));
+    let wireless = [&[0x88, 1][..], &[7; 20], &[0x30, 0, 0, 0, 0xAA, 0xAA, 3, 0, 0, 0, 8, 0], &inner()].concat();
+    tunnel(|_| ipv4(47, &join(&[&[0, 0, 0x82, 0x40], &wireless])));
+    // Web caches.
+    tunnel(|_| ipv4(47, &join(&[&[0, 0, 0x88, 0x3E], &inner()])));
+    tunnel(|_| ipv4(47, &join(&[&[0, 0, 0x88, 0x3E, 0, 0, 0, 1], &inner()])));
+    tunnel(|_| ipv4(17, &udp(4754, &join(&[&[0, 0, 8, 0], &inner()]))));
     let pptp = join(&[&[0x30, 0x81, 0x88, 0x0B, 0, 50, 0, 9, 0, 0, 0, 1, 0, 0, 0, 1, 0xFF, 3, 0, 0x21], &inner()]);
-    tunnel(|_| ipv4(47, &pptp), false);
-    tunnel(|_| ipv4(97, &join(&[&[0x30, 0], &ethernet(0x0800, &inner())])), false);
-    tunnel(|_| ipv4(137, &join(&[&[0, 1, 1, 64], &inner()])), false);
-    tunnel(|_| ipv4(143, &ethernet(0x0800, &inner())), false);
+    tunnel(|_| ipv4(47, &pptp));
+    tunnel(|_| ipv4(97, &join(&[&[0x30, 0], &ethernet(0x0800, &inner())])));
+    tunnel(|_| ipv4(137, &join(&[&[0, 1, 1, 64], &inner()])));
+    tunnel(|_| ipv4(143, &ethernet(0x0800, &inner())));
 }
 
 #[test]
 fn tunnels_over_udp_are_entered() {
     let vxlan = |key| join(&[&[8, 0, 0, 0, 0, 0, key, 0], &ethernet(0x0800, &inner())]);
     for port in [4789, 8472, 4790] {
-        tunnel(|key| ipv4(17, &udp(port, &vxlan(key))), true);
+        tunnel(|key| ipv4(17, &udp(port, &vxlan(key))));
     }
-    tunnel(|key| ipv4(17, &udp(4790, &join(&[&[0x0C, 0, 0, 1, 0, 0, key, 0], &inner()]))), true);
-    tunnel(|key| ipv4(17, &udp(6081, &join(&[&[1, 0, 8, 0, 0, 0, key, 0, 9, 9, 9, 0], &inner()]))), true);
+    tunnel(|key| ipv4(17, &udp(4790, &join(&[&[0x0C, 0, 0, 1, 0, 0, key, 0], &inner()]))));
+    tunnel(|key| ipv4(17, &udp(6081, &join(&[&[1, 0, 8, 0, 0, 0, key, 0, 9, 9, 9, 0], &inner()]))));
     let bridged = |key| join(&[&[0, 0, 0x65, 0x58, 0, 0, key, 0], &ethernet(0x0800, &inner())]);
-    tunnel(|key| ipv4(17, &udp(6081, &bridged(key))), true);
-    tunnel(|end| ipv4(17, &udp(2152, &join(&[&[0x30, 255, 0, 55, 0, 0, 0, end], &inner()]))), false);
+    tunnel(|key| ipv4(17, &udp(6081, &bridged(key))));
+    tunnel(|end| ipv4(17, &udp(2152, &join(&[&[0x30, 255, 0, 55, 0, 0, 0, end], &inner()]))));
     let extended = [0x34, 255, 0, 63, 0, 0, 0, 1, 0, 0, 0, 0x85, 1, 0, 1, 0];
-    tunnel(|_| ipv4(17, &udp(2152, &join(&[&extended, &inner()]))), false);
+    tunnel(|_| ipv4(17, &udp(2152, &join(&[&extended, &inner()]))));
     // A router's copies of both directions come from one port to one port; padding, a field of two bytes, and the end.
     let sniffed = [1, 0, 0, 1, 0, 13, 2, 7, 7, 1];
-    tunnel(|_| ipv4(17, &udp(37_008, &join(&[&sniffed, &ethernet(0x0800, &inner())]))), false);
-    tunnel(|_| ipv4(17, &udp(6635, &join(&[&[0, 1, 1, 64], &inner()]))), false);
+    tunnel(|_| ipv4(17, &udp(37_008, &join(&[&sniffed, &ethernet(0x0800, &inner())]))));
+    // To a controller, as Cisco's access points write it: the control fields' bytes exchanged. Then in Ethernet.
+    let mut frame = [&[0x11, 0x08][..], &[7; 20], &[0x76, 0x30, 0xAA, 0xAA, 3, 0, 0, 0, 8, 0]].concat();
+    let wireless = [0, 0x20, 3, 0x20, 0, 0, 0, 0, 4, 0xBF, 0x23, 0, 0, 0, 0, 0];
+    for control in [[0x11, 0x08], [0x08, 0x11]] {
+        frame[..2].copy_from_slice(&control);
+        frame[22..24].copy_from_slice(if control[0] == 0x08 { &[0x30, 0x76] } else { &[0x76, 0x30] });
+        tunnel(|_| ipv4(17, &udp(5247, &join(&[&wireless, &frame, &inner()]))));
+    }
+    tunnel(|_| ipv4(17, &udp(5247, &join(&[&[0, 0x10, 2, 0, 0, 0, 0, 0], &ethernet(0x0800, &inner())]))));
+    tunnel(|_| ipv4(17, &udp(6635, &join(&[&[0, 1, 1, 64], &inner()]))));
     // IPv6 around, and IPv4 in IPv6.
     let around = ipv6(17, &udp(4789, &vxlan(1)));
     assert_eq!(carried(&around).seq, SeqNum::new(77));
