@@ -45,7 +45,7 @@ fn many_connections_are_summed_up() {
     assert_eq!((sum("connections"), sum("bytes")), (43, 1_612_880));
     let limits = &document["limits"];
     assert_eq!((&limits[0]["limiter"], &limits[0]["detail"]), (&"path".into(), &"saturated".into()));
-    assert_eq!(document["files"][0]["seconds"].as_f64().unwrap().floor(), 2.0);
+    assert!((2.8..2.85).contains(&document["files"][0]["seconds"].as_f64().unwrap()));
 }
 
 #[test]
