@@ -7,7 +7,7 @@ use std::{
 };
 
 use fullpipe_capture::{Keep, Sink, Tracker};
-use fullpipe_ingest::{Captures, Options, Source, read_source};
+use fullpipe_ingest::{Captures, Options, Source, read_each};
 use fullpipe_page::{MOST_DRAWN, MOST_ON_PAGE, charts, html, json, list};
 
 /// The bytes of a capture, which are read twice.
@@ -43,10 +43,6 @@ pub fn read(name: &str, seed: u64, bytes: Vec<u8>) -> Result<String, String> {
 fn through(name: &str, bytes: &Shared, sink: &mut impl Sink) -> Captures {
     let size = bytes.as_ref().len() as u64;
     let stream: Box<dyn Read + Send> = Box::new(Cursor::new(bytes.clone()));
-    let read = Source::new(name.to_owned(), stream, Some(size))
-        .and_then(|source| read_source(source, 0, Options::default(), sink, |_| ControlFlow::Continue(())));
-    match read {
-        Ok(outcome) => Captures { files: vec![outcome], failed: Vec::new() },
-        Err(error) => Captures { files: Vec::new(), failed: vec![error] },
-    }
+    let source = Source::new(name.to_owned(), stream, Some(size));
+    read_each(core::iter::once(source), Options::default(), sink, |_| ControlFlow::Continue(()))
 }

@@ -27,7 +27,7 @@ pub use filter::{Filter, Filtered, ParseFilterError};
 pub use fingerprint::Platform;
 pub use problem::{Problem, ProblemKind, Problems};
 pub use segment::{Address, Endpoint, Flags, Flow, LinkStamp, Network, Segment, Sink, TooBig};
-pub use story::{ClockSetBack, Handshake, Limited, Report, Reports, Side, Verdict};
+pub use story::{ClockSetBack, Handshake, Report, Reports, Side, Verdict};
 pub use table::{Key, Sender, Slot, Table};
 pub use trace::{Mark, Point, Trace, Tracer, Wanted};
 pub use track::{Batch, Findings, Follower, Keep, PARTS, Sorter, Tracker};

@@ -1,7 +1,7 @@
 //! What was found in captures, put in order for a reader: worst first, with the setting that lifts each limit. What is
 //! *not* here: how it looks (`text`, `json`, `csv`).
 
-use std::net::IpAddr;
+use std::{collections::BTreeMap, net::IpAddr};
 
 use fullpipe_capture::{Endpoint, Report, Reports, Side};
 use fullpipe_diagnose::{Detail, Limiter};
@@ -44,6 +44,19 @@ pub struct CaptureFile {
     pub bytes: u64,
     /// TCP segments among them.
     pub segments: u64,
+}
+
+/// What limited how many connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limited {
+    /// What; not enough evidence, also where there was too little to judge.
+    pub limiter: Limiter,
+    /// How.
+    pub detail: Option<Detail>,
+    /// So many.
+    pub connections: usize,
+    /// Their payload, repeats apart.
+    pub payload: Bytes,
 }
 
 /// One connection, seen at two places.
@@ -106,9 +119,29 @@ impl CaptureList {
 
     /// What all connections carried, and in what time; `None` where some of them were seen at two places.
     pub fn carried(&self) -> Option<(Bytes, Micros)> {
-        let payload = self.connections.limits().iter().map(|limited| limited.payload.get()).sum();
+        let payload = self.connections.limits().map(|(_, payload)| payload.get()).sum();
         let lasted = self.files.iter().map(|file| file.lasted.get()).sum();
         (self.places() <= 1).then_some((Bytes::new(payload), Micros::new(lasted)))
+    }
+
+    /// What limits all connections, each limit once: first what limits those that carried most together.
+    pub fn limits(&self) -> Vec<Limited> {
+        let mut sums: BTreeMap<(Limiter, Option<Detail>), (usize, u64)> = BTreeMap::new();
+        for (limit, carried) in self.connections.limits() {
+            let (connections, payload) =
+                sums.entry(limit.unwrap_or((Limiter::InsufficientEvidence, None))).or_default();
+            *connections += 1;
+            *payload += carried.get();
+        }
+        let limited = |((limiter, detail), (connections, payload))| Limited {
+            limiter,
+            detail,
+            connections,
+            payload: Bytes::new(payload),
+        };
+        let mut limits: Vec<Limited> = sums.into_iter().map(limited).collect();
+        limits.sort_by_key(|limit| core::cmp::Reverse(limit.payload));
+        limits
     }
 
     /// Puts as many connections as are to be shown in order: those first in which most time was lost to something that can

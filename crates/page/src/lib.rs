@@ -13,7 +13,7 @@ mod look;
 mod words;
 
 pub use capture::{
-    Advice, CaptureFile, CaptureList, CaptureProblem, Vantages, advice, display_filter, endpoint, needed,
+    Advice, CaptureFile, CaptureList, CaptureProblem, Limited, Vantages, advice, display_filter, endpoint, needed,
 };
 pub use clean::{clean, is_harmful};
 pub use fullpipe_diagnose::percent;

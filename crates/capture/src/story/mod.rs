@@ -7,7 +7,7 @@ mod shared;
 mod sizes;
 mod transfer;
 
-pub use reports::{Limited, Reports};
+pub use reports::Reports;
 
 use fullpipe_diagnose::{
     Detail, Diagnosis, Limiter, Passage, Run, SenderSample, SynFacts, Transfer, diagnose_with_runs,

@@ -2,7 +2,7 @@
 //! 115 MB and not a gigabyte, or still to be summed up where their segments were kept to the end. What is *not* here: what is in
 //! a report.
 
-use std::{borrow::Cow, cmp::Ordering, collections::BTreeMap};
+use std::{borrow::Cow, cmp::Ordering};
 
 use fullpipe_diagnose::{Detail, Limiter, SenderSample};
 use fullpipe_units::Bytes;
@@ -26,19 +26,6 @@ pub struct Reports {
     parts: Vec<Part>,
     /// Used again for each connection: it is a quarter of a megabyte, which the kernel would clear each time.
     samples: Vec<SenderSample>,
-}
-
-/// What limited how many connections.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limited {
-    /// What; not enough evidence, also where there was too little to judge.
-    pub limiter: Limiter,
-    /// How.
-    pub detail: Option<Detail>,
-    /// So many.
-    pub connections: usize,
-    /// Their payload, repeats apart.
-    pub payload: Bytes,
 }
 
 /// What order is made by, and where the report is: 32 bytes, because there is one for each connection.
@@ -112,28 +99,15 @@ impl Reports {
         self.entries.iter().find(|entry| entry.number == number).map(|entry| self.report(entry))
     }
 
-    /// What limits all of them, each limit once: first what limits those that carried most together.
-    pub fn limits(&self) -> Vec<Limited> {
-        let mut sums: BTreeMap<(Limiter, Option<Detail>), (usize, u64)> = BTreeMap::new();
-        for entry in &self.entries {
-            let judged = matches!(entry.kind, Kind::Judged)
-                .then(|| &self.parts[usize::from(entry.part)].judged[entry.place as usize]);
-            let verdict = judged.and_then(|report| report.main_side().verdict.as_ref());
+    /// What limits each of them, where it was judged, and its payload, repeats apart.
+    pub fn limits(&self) -> impl Iterator<Item = (Option<(Limiter, Option<Detail>)>, Bytes)> {
+        self.entries.iter().map(|entry| {
+            let part = &self.parts[usize::from(entry.part)];
+            let judged = matches!(entry.kind, Kind::Judged).then(|| part.judged[entry.place as usize].main_side());
+            let verdict = judged.and_then(|side| side.verdict.as_ref());
             let limit = verdict.map(|verdict| (verdict.diagnosis.limiter, verdict.diagnosis.detail));
-            let (connections, payload) =
-                sums.entry(limit.unwrap_or((Limiter::InsufficientEvidence, None))).or_default();
-            *connections += 1;
-            *payload += entry.payload;
-        }
-        let limited = |((limiter, detail), (connections, payload))| Limited {
-            limiter,
-            detail,
-            connections,
-            payload: Bytes::new(payload),
-        };
-        let mut limits: Vec<Limited> = sums.into_iter().map(limited).collect();
-        limits.sort_by_key(|limit| core::cmp::Reverse(limit.payload));
-        limits
+            (limit, Bytes::new(entry.payload))
+        })
     }
 
     /// Forgets all but the one with that number; tells whether there is one.

@@ -123,25 +123,29 @@ fn at_once(reports: &[&mut Report], mut group: Vec<(usize, usize)>) -> Vec<Vec<(
 }
 
 /// The shortest round trip between two ends is that of the empty path for all connections between them.
-fn share_round_trips(reports: &mut [&mut Report], group: &[(usize, usize)]) {
-    let mut shortest: BTreeMap<[Address; 2], f64> = BTreeMap::new();
+fn share_round_trips(reports: &mut [&mut Report], group: &[(usize, usize)], end: CommonEnd) {
+    let other = match end {
+        CommonEnd::Sender => CommonEnd::Receiver,
+        CommonEnd::Receiver => CommonEnd::Sender,
+    };
+    let mut pairs: BTreeMap<(Address, u32), Vec<(usize, usize)>> = BTreeMap::new();
     for &(place, side) in group {
-        if let Some((passage, _)) = passage_of(reports[place], side) {
-            let rtt = shortest.entry(reports[place].ends(side)).or_insert(f64::MAX);
-            *rtt = rtt.min(passage.base_rtt());
-        }
+        pairs.entry((common(reports[place], side, other), 0)).or_default().push((place, side));
     }
-    for &(place, side) in group {
-        let rtt = shortest.get(&reports[place].ends(side)).copied();
-        let verdict = reports[place].sides[side].verdict.as_mut();
-        if let Some((passage, rtt)) = verdict.and_then(|verdict| verdict.passage.as_mut()).zip(rtt) {
-            passage.set_empty_rtt(rtt);
+    for pair in pairs.into_values() {
+        let passages = pair.iter().filter_map(|&(place, side)| passage_of(reports[place], side));
+        let shortest = passages.map(|(passage, _)| passage.base_rtt()).fold(f64::MAX, f64::min);
+        for (place, side) in pair {
+            let verdict = reports[place].sides[side].verdict.as_mut();
+            if let Some(passage) = verdict.and_then(|verdict| verdict.passage.as_mut()) {
+                passage.set_empty_rtt(shortest);
+            }
         }
     }
 }
 
 fn look_at(reports: &mut [&mut Report], group: &[(usize, usize)], end: CommonEnd, name: &str) {
-    share_round_trips(reports, group);
+    share_round_trips(reports, group, end);
     let passages: Vec<(&Passage, &Diagnosis)> =
         group.iter().filter_map(|&(place, side)| passage_of(reports[place], side)).collect();
     let Some(bottleneck) = shared_bottleneck(&passages) else { return };

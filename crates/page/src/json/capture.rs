@@ -2,13 +2,13 @@
 
 use std::net::IpAddr;
 
-use fullpipe_capture::{Limited, Report, Side};
+use fullpipe_capture::{Report, Side};
 use fullpipe_diagnose::{Diagnosis, Run};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use super::{SCHEMA, diagnosis};
-use crate::capture::{CaptureFile, CaptureList, CaptureProblem, advice, display_filter, endpoint};
+use crate::capture::{CaptureFile, CaptureList, CaptureProblem, Limited, advice, display_filter, endpoint};
 
 /// What was found in captures: every connection that is to be shown, worst first, and what could not be read. Each is put into words when
 /// the document is written: as values, all of them would take 50 kB each at once.
@@ -47,7 +47,7 @@ impl<'a> Captures<'a> {
             connection_count: list.connections.len() as u64 + list.unlisted,
             connections: Connections(list),
             files: list.files.iter().map(file).collect(),
-            limits: list.connections.limits().iter().map(limit).collect(),
+            limits: list.limits().iter().map(limit).collect(),
             problem_count: list.problem_count,
             problems: list.problems.iter().map(problem).collect(),
             schema: SCHEMA,

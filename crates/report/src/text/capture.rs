@@ -1,6 +1,6 @@
 //! What was found in captures, on a terminal: a few lines per connection, or one connection's story.
 
-use fullpipe_capture::{Limited, Report, Side};
+use fullpipe_capture::{Report, Side};
 use fullpipe_diagnose::{Diagnosis, Limiter, Run, limit_words};
 use fullpipe_page::{advice, needed};
 use fullpipe_units::{Bytes, Micros, Rate};
@@ -65,8 +65,8 @@ fn put_sums(page: &mut Page, list: &CaptureList) {
     if list.shown >= list.connections.len() {
         return;
     }
-    for (place, limited) in list.connections.limits().into_iter().enumerate() {
-        let Limited { limiter, detail, connections, payload } = limited;
+    for (place, limited) in list.limits().into_iter().enumerate() {
+        let fullpipe_page::Limited { limiter, detail, connections, payload } = limited;
         let connections = count(connections, "connection");
         let label = if place == 0 { "limited by" } else { "" };
         let style = verdict_style(limiter);
