@@ -16,12 +16,12 @@ pub(crate) mod ethertype {
     pub(crate) const VLAN: u16 = 0x8100;
     pub(crate) const IPV6: u16 = 0x86DD;
     pub(crate) const PPP: u16 = 0x880B;
+    pub(crate) const WCCP: u16 = 0x883E;
     pub(crate) const MPLS: u16 = 0x8847;
     pub(crate) const MPLS_UPSTREAM: u16 = 0x8848;
     pub(crate) const PPPOE: u16 = 0x8864;
     pub(crate) const PROVIDER_VLAN: u16 = 0x88A8;
     pub(crate) const ERSPAN: u16 = 0x88BE;
-    pub(crate) const WCCP: u16 = 0x883E;
     pub(crate) const BACKBONE_BRIDGE: u16 = 0x88E7;
     pub(crate) const VN_TAG: u16 = 0x8926;
     pub(crate) const PORT_EXTENSION: u16 = 0x893F;

@@ -75,15 +75,17 @@ impl<S: Sink> Walk<'_, S> {
 
     fn wifi_frame(&mut self, view: View<'_>, kept: Kept) -> Walked {
         self.deeper()?;
-        let (fields, sequence) = (view.array(0)?, view.array(22)?);
-        let [[control, flags], [sequence, _]] =
-            [fields, sequence].map(|[one, other]: [u8; 2]| if kept.is_swapped { [other, one] } else { [one, other] });
+        let field = |at| {
+            let [one, other] = view.array(at)?;
+            Ok(if kept.is_swapped { [other, one] } else { [one, other] })
+        };
+        let [control, flags] = field(0)?;
         let (is_data, is_null, is_qos) = (control & 0x0C == 0x08, control & 0x40 != 0, control & 0x80 != 0);
         if !is_data || is_null {
             return Ok(());
         }
-        // Only the first fragment begins with LLC.
-        if sequence & 0x0F != 0 {
+        // Only the first fragment begins with LLC. (Frames without a sequence number, which are shorter, carry no data.)
+        if field(22)?[0] & 0x0F != 0 {
             return Ok(());
         }
         self.stamp([u64::from_le_bytes(view.array(4)?), u64::from(u32::from_le_bytes(view.array(12)?))]);

@@ -169,7 +169,9 @@ fn frames_in_one_wireless_frame_are_told_apart() {
 fn an_encrypted_frame_is_a_problem_and_a_management_frame_is_none() {
     let encrypted = join(&[&wifi(0x08, 0x41), &[9; 60]]);
     let beacon = join(&[&wifi(0x80, 0), &[9; 60]]);
-    let got = read(&pcap(105, &[&encrypted, &beacon]));
+    // An acknowledgement ends with the receiver's address.
+    let acknowledgement = [0xD4, 0, 0, 0, 7, 7, 7, 7, 7, 7];
+    let got = read(&pcap(105, &[&encrypted, &beacon, &acknowledgement]));
     assert_eq!(got.problems.iter().map(|problem| problem.kind).collect::<Vec<_>>(), [ProblemKind::Encrypted]);
 }
 

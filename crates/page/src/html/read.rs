@@ -93,7 +93,7 @@ fn limits(document: &Value) -> Markup {
     }
     html! {
         section {
-            h2 { "What limits how many" }
+            h2 { "What limits the connections" }
             div.scroll tabindex="0" role="group" aria-label="limits" {
                 table {
                     thead {
