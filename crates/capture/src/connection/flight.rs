@@ -237,7 +237,7 @@ impl Flight {
         if to_ns <= bins.end_ns() {
             charge(bins.now(), to_ns - self.since_ns, in_flight, held, closed);
         } else {
-            charge_all(bins, (self.since_ns, to_ns), in_flight, held, closed);
+            bins.go_on(self.since_ns, to_ns, |bin, span_ns| charge(bin, span_ns, in_flight, held, closed));
         }
         self.since_ns = to_ns;
     }
@@ -302,19 +302,4 @@ fn charge(bin: &mut Bin, span_ns: u64, in_flight: u64, held: bool, closed: bool)
     }
     bin.held_ns += if held { span_ns } else { 0 };
     bin.closed_ns += if closed { span_ns } else { 0 };
-}
-
-/// Charges a span of time that reaches beyond the bin that is being filled.
-fn charge_all(bins: &mut Bins, (mut since_ns, to_ns): (u64, u64), in_flight: u64, held: bool, closed: bool) {
-    bins.reach(to_ns);
-    while since_ns < to_ns {
-        let end_ns = bins.end_ns();
-        if end_ns <= since_ns {
-            bins.next();
-            continue;
-        }
-        let until_ns = end_ns.min(to_ns);
-        charge(bins.now(), until_ns - since_ns, in_flight, held, closed);
-        since_ns = until_ns;
-    }
 }

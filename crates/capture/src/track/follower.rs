@@ -29,7 +29,7 @@ const UNANSWERED_S: u32 = 3;
 const TOO_MANY: usize = MANY + MANY / 8;
 
 /// One that both ends closed takes no more room than its story once it has been silent for this long. A busy server closes thousands in
-/// the minute before they are let go, and a timeline that may still go on takes up to 170 kB.
+/// the minute before they are let go, and a timeline that may still go on takes up to 140 kB.
 const QUIET_S: u32 = 2;
 
 /// Connections without payload beyond this many of a part are counted and not listed one by one.
