@@ -60,6 +60,19 @@ impl Key {
         (*a ^ *f) | (*b ^ *g) | (*c ^ *h) | (*d ^ *i) | (*e ^ *j) == 0
     }
 
+    /// The same without what carries it.
+    #[inline]
+    pub(crate) const fn ends(&self) -> Self {
+        let Self([low, high, low_top, high_top, rest]) = *self;
+        Self([low, high, low_top, high_top, rest >> 32 << 32])
+    }
+
+    /// Whether something carries it.
+    #[inline]
+    pub(crate) const fn is_tunnelled(&self) -> bool {
+        self.0[4] as u32 != 0
+    }
+
     /// The flow from the low end to the high end.
     pub fn flow(&self) -> Flow {
         let [low, high, low_top, high_top, rest] = self.0;
@@ -112,11 +125,19 @@ impl Tags {
     /// computed. It needs no more than that, since nobody sees a hash or the time of one look-up from outside.
     #[inline]
     pub(crate) fn of(&self, key: &Key) -> Tag {
+        self.with_ends(key).0
+    }
+
+    /// The same, and that of the ends alone, whatever carries them.
+    #[inline]
+    pub(crate) fn with_ends(&self, key: &Key) -> (Tag, Tag) {
         let Key([low, high, low_top, high_top, rest]) = *key;
         let [a, b, c, d] = self.0;
         let bottom = fold(low ^ a, high ^ b);
         let top = fold(low_top ^ c, high_top ^ d);
-        Tag((fold(bottom ^ top.rotate_left(29) ^ rest, a.rotate_left(32) ^ d) >> 16) as u32)
+        let ends = (fold(bottom ^ top.rotate_left(29) ^ (rest >> 32), a.rotate_left(32) ^ d) >> 16) as u32;
+        let outer = (fold(u64::from(rest as u32) << 32, c) >> 16) as u32;
+        (Tag(ends ^ outer), Tag(ends))
     }
 }
 
@@ -176,7 +197,13 @@ impl<T: Default> Table<T> {
         self.find_or_insert_tagged(self.tags.of(key), key)
     }
 
-    /// The same where the tag is known.
+    /// The slot of a connection that is known, where its tag is known.
+    #[inline]
+    pub(crate) fn find_tagged(&self, tag: Tag, key: &Key) -> Option<Slot> {
+        self.probe(tag, key).ok()
+    }
+
+    /// [`Table::find_or_insert`] where the tag is known.
     #[inline]
     pub(crate) fn find_or_insert_tagged(&mut self, tag: Tag, key: &Key) -> (Slot, bool) {
         match self.probe(tag, key) {
@@ -272,7 +299,7 @@ impl<T: Default> Table<T> {
     ///
     /// This is how idle connections age without a list that each packet would have to reorder: whoever calls this with
     /// two steps for each new connection has looked at every slot before the table can have doubled.
-    pub fn scan(&mut self, steps: u32, mut is_over: impl FnMut(&Key, &mut T) -> bool) {
+    pub fn scan(&mut self, steps: u32, mut is_over: impl FnMut(Slot, &Key, &mut T) -> bool) {
         for _ in 0..steps.min(self.places.len() as u32) {
             let slot = Slot(self.scan);
             self.scan = if slot.index() + 1 >= self.places.len() { 0 } else { slot.0 + 1 };
@@ -280,7 +307,7 @@ impl<T: Default> Table<T> {
                 continue;
             }
             let Some(place) = self.places.get_mut(slot.0) else { continue };
-            if is_over(&place.key, &mut place.value) {
+            if is_over(slot, &place.key, &mut place.value) {
                 self.remove(slot);
             }
         }

@@ -58,7 +58,7 @@ fn an_expiry_scan_meets_every_slot_and_frees_those_that_are_over() {
     }
     let mut met = Vec::new();
     for _ in 0..50 {
-        table.scan(2, |met_key, number| {
+        table.scan(2, |_, met_key, number| {
             assert_eq!(met_key, &key(*number));
             met.push(*number);
             *number % 3 == 0

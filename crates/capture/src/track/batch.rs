@@ -129,8 +129,8 @@ impl Sorter {
     #[inline]
     pub fn segment(&mut self, segment: &Segment<'_>) -> Option<&mut Batch> {
         let (key, sender) = Key::from_flow(&segment.flow);
-        let tag = self.tags.of(&key);
-        let batch = &mut self.batches[part(tag)];
+        let (tag, ends) = self.tags.with_ends(&key);
+        let batch = &mut self.batches[part(ends)];
         let mut timestamps = Options::timestamps_alone(segment.options);
         let is_rare = timestamps.is_none() && !segment.options.is_empty();
         if is_rare {
@@ -163,7 +163,7 @@ impl Sorter {
     /// The same for a message about a packet that was too big.
     pub fn too_big(&mut self, notice: &TooBig) -> Option<&mut Batch> {
         let (key, _) = Key::from_flow(&notice.about);
-        let batch = &mut self.batches[part(self.tags.of(&key))];
+        let batch = &mut self.batches[part(self.tags.with_ends(&key).1)];
         batch.too_big.push((batch.notes.len(), *notice));
         batch.is_full().then_some(batch)
     }
@@ -174,7 +174,8 @@ impl Sorter {
     }
 }
 
-/// The index of a table uses a tag's lowest bits.
+/// Of the tag of a connection's ends: one that is tunnelled may be one with another that is not. The index of a table uses a tag's
+/// lowest bits.
 #[inline]
 const fn part(Tag(tag): Tag) -> usize {
     (tag >> 30) as usize % PARTS

@@ -9,7 +9,7 @@ use super::{
     seen::Seen,
 };
 use crate::{
-    Flags,
+    Flags, Sender,
     connection::Connection,
     story::{LEAST_PAYLOAD, is_worth_judging},
 };
@@ -55,6 +55,12 @@ impl Entry {
             journal.each(&self.list, |seen| is_alone &= seen.flags.has(Flags::SYN) && !seen.flags.has(Flags::ACK));
         }
         is_alone
+    }
+
+    /// Whether this end sent something, as far as it was seen.
+    pub(super) fn is_from(&self, sender: Sender) -> bool {
+        let counted = |connection: &Connection| connection.half(sender).counters.packets > 0;
+        self.followed.as_deref().map_or_else(|| self.list.is_from(sender), counted)
     }
 
     fn is_closed(&self) -> bool {
@@ -218,7 +224,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{Key, Sender, track::seen::Parts};
+    use crate::{Key, track::seen::Parts};
 
     #[test]
     fn what_is_not_worth_following_takes_two_lines_of_the_cache_and_32_bytes_for_each_segment() {

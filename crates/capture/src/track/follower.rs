@@ -10,8 +10,13 @@ use super::{
     journal::Journal,
     listed::Listed,
     options::Options,
+    ways::Ways,
 };
-use crate::{Flags, Key, Slot, Table, TooBig, connection::Connection, story::Reports};
+use crate::{
+    Flags, Key, Slot, Table, TooBig,
+    connection::{Connection, other},
+    story::Reports,
+};
 
 /// One that is open is let go after this long without a packet, twice the interval of keep-alives (RFC 9293, section
 /// 3.8.4); what comes later is reported as another connection.
@@ -49,6 +54,7 @@ const SPARSE: usize = 1_024;
 #[derive(Debug)]
 pub struct Follower {
     table: Table<Entry>,
+    ways: Ways,
     journal: Journal,
     reports: Reports,
     /// Connections that were never followed are read into this one, over and over.
@@ -67,6 +73,7 @@ impl Follower {
     pub fn new(seed: u64, keep: Keep) -> Self {
         Self {
             table: Table::new(seed),
+            ways: Ways::default(),
             journal: Journal::default(),
             reports: Reports::new(keep),
             brief: None,
@@ -138,13 +145,15 @@ impl Follower {
         let seen = &note.seen;
         self.segments += 1;
         self.clock_s = seen.clock_s;
-        let (slot, is_new) = self.table.find_or_insert_tagged(note.tag, &note.key);
+        let (slot, is_new) = self.slot(note);
         let (mut teller, table) = self.parts();
-        let entry = table.value_mut(slot);
+        let mut entry = table.value_mut(slot);
         // Not when the scan comes by, which is by chance.
         let is_over = entry.is_over(seen.clock_s, IDLE_S);
         if !is_new && (is_over || note.opens() && entry.is_another(seen, teller.journal)) {
-            teller.tell(&note.key, entry);
+            let key = *table.key(slot);
+            entry = table.value_mut(slot);
+            teller.tell(&key, entry);
         }
         entry.last_s = seen.clock_s;
         match &mut entry.followed {
@@ -173,6 +182,39 @@ impl Follower {
         }
     }
 
+    /// The connection of a note, and whether it is new.
+    #[inline]
+    fn slot(&mut self, note: &Note) -> (Slot, bool) {
+        if self.ways.is_empty() && !note.key.is_tunnelled() {
+            return self.table.find_or_insert_tagged(note.tag, &note.key);
+        }
+        match self.table.find_tagged(note.tag, &note.key) {
+            Some(slot) => (slot, false),
+            None => self.otherwise_carried(note),
+        }
+    }
+
+    /// The same where none is known that is carried as this segment is: it may be the other direction of one that is not.
+    #[cold]
+    fn otherwise_carried(&mut self, note: &Note) -> (Slot, bool) {
+        let Note { key, seen, .. } = note;
+        if let Some(slot) = self.ways.apart(key) {
+            return (slot, false);
+        }
+        let plain = if key.is_tunnelled() { self.table.find(&key.ends()) } else { None };
+        let other = plain.or_else(|| self.ways.tunnelled(key)).filter(|slot| {
+            let entry = self.table.value(*slot);
+            !entry.is_over(seen.clock_s, IDLE_S) && entry.is_from(other(seen.sender())) && !entry.is_from(seen.sender())
+        });
+        if let Some(slot) = other {
+            self.ways.join(key, slot);
+            return (slot, false);
+        }
+        let (slot, is_new) = self.table.find_or_insert_tagged(note.tag, key);
+        self.ways.note(key, slot);
+        (slot, is_new)
+    }
+
     /// Notes that both ends closed a connection, and has those that have been silent since take less room.
     #[cold]
     fn settle(&mut self, slot: Slot) {
@@ -194,7 +236,7 @@ impl Follower {
 
     fn too_big(&mut self, notice: &TooBig) {
         let (key, sender) = Key::from_flow(&notice.about);
-        let Some(slot) = self.table.find(&key) else { return };
+        let Some(slot) = self.table.find(&key).or_else(|| self.ways.apart(&key)) else { return };
         let entry = self.table.value_mut(slot);
         if entry.followed.is_none() {
             entry.follow(&mut self.journal);
@@ -213,18 +255,23 @@ impl Follower {
             len if len > MANY => Some(UNANSWERED_S),
             _ => None,
         };
+        let mut ways = core::mem::take(&mut self.ways);
         let (mut teller, table) = self.parts();
-        table.scan(2, |key, entry| {
-            if unanswered_s.is_some_and(|seconds| entry.is_unanswered(clock_s, seconds, teller.journal)) {
+        table.scan(2, |slot, key, entry| {
+            let is_unanswered =
+                unanswered_s.is_some_and(|seconds| entry.is_unanswered(clock_s, seconds, teller.journal));
+            let is_over = is_unanswered || entry.is_over(clock_s, idle_s);
+            if is_unanswered {
                 teller.count(entry);
-                return true;
-            }
-            let is_over = entry.is_over(clock_s, idle_s);
-            if is_over {
+            } else if is_over {
                 teller.tell(key, entry);
+            }
+            if is_over && !ways.is_empty() {
+                ways.forget(key, slot);
             }
             is_over
         });
+        self.ways = ways;
     }
 
     fn parts(&mut self) -> (Teller<'_>, &mut Table<Entry>) {

@@ -92,6 +92,11 @@ impl List {
         self.has_sent[0] && self.has_sent[1]
     }
 
+    /// Whether this end sent something.
+    pub(super) const fn is_from(&self, sender: Sender) -> bool {
+        self.has_sent[sender as usize]
+    }
+
     /// The number of the first packet.
     pub(super) const fn first_number(&self) -> u64 {
         self.first_number

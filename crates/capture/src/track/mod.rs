@@ -8,6 +8,7 @@ mod journal;
 pub(crate) mod listed;
 pub(crate) mod options;
 pub(crate) mod seen;
+mod ways;
 
 #[cfg(test)]
 mod tests;

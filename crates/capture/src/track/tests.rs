@@ -271,3 +271,51 @@ proptest! {
         prop_assert_eq!(found.segments, raw.len() as u64);
     }
 }
+
+/// A segment of a connection with data both ways, and what carries it.
+fn carried(at_ns: u64, is_answer: bool, flags: Flags, outer: u32) -> Segment<'static> {
+    let mut one = segment(at_ns, 5_000, flags, 100, 10);
+    one.flow.outer = outer;
+    if is_answer { Segment { flow: one.flow.reversed(), ..one } } else { one }
+}
+
+/// How many packets the connections have that these segments make, from each end.
+fn ends(segments: impl IntoIterator<Item = Segment<'static>>) -> Vec<[u64; 2]> {
+    let mut tracker = Tracker::new(1, Keep::default());
+    segments.into_iter().for_each(|segment| tracker.segment(&segment));
+    tracker
+        .finish()
+        .connections
+        .iter()
+        .map(|report| report.sides.each_ref().map(|side| side.counters.packets))
+        .collect()
+}
+
+#[test]
+fn directions_that_are_carried_in_different_ways_are_one_connection() {
+    for [there, back] in [[7, 0], [0, 7], [7, 8]] {
+        let one = |nth: u64| carried(nth + 1, nth % 2 == 1, Flags::ACK, if nth % 2 == 1 { back } else { there });
+        assert_eq!(ends((0..8).map(one)), [[4, 4]], "{there} and {back}");
+    }
+}
+
+#[test]
+fn a_packet_inside_and_outside_of_a_tunnel_is_of_two_connections() {
+    let both = |nth: u64| [0, 7].map(|outer| carried(2 * nth + u64::from(outer) + 1, nth % 2 == 1, Flags::ACK, outer));
+    assert_eq!(ends((0..8).flat_map(both)), [[4, 4], [4, 4]]);
+    // And so are those within two networks that have the same addresses.
+    let both =
+        |nth: u64| [8, 7].map(|outer| carried(2 * nth + u64::from(8 - outer) + 1, nth % 2 == 1, Flags::ACK, outer));
+    assert_eq!(ends((0..8).flat_map(both)), [[4, 4], [4, 4]]);
+}
+
+#[test]
+fn what_another_connection_left_does_not_answer() {
+    let hour = 3_600_000_000_000;
+    let first = [carried(1, false, Flags::SYN, 7), carried(2, false, Flags::ACK, 7)];
+    // The capture's own clock goes a minute from one segment to the next.
+    let meanwhile = (1..400).map(|nth| segment(nth * hour / 60, 6_000, Flags::ACK, 100, 0));
+    let then = [carried(400 * hour / 60, true, Flags::ACK, 0)];
+    let found = ends(first.into_iter().chain(meanwhile).chain(then));
+    assert_eq!((found.len(), found[0]), (3, [2, 0]));
+}

@@ -138,3 +138,37 @@ fn packets_that_were_captured_twice_count_once() {
     }
     assert_eq!(wrong, [""; 0]);
 }
+
+/// The record with the packet in another one's, as a load balancer sends it on (IP in IP; RFC 2003). `by` says which of several sent it.
+fn wrapped(record: &[u8], by: u8) -> Vec<u8> {
+    let length = |at: usize| u32::from_le_bytes(record[at..at + 4].try_into().unwrap()) + 20;
+    let total = u16::from_be_bytes([record[10], record[11]]) + 20;
+    let mut outer = vec![0x45, 0, 0, 0, 0, 0, 0x40, 0, 64, 4, 0, 0, 192, 0, 2, by, 198, 51, 100, 7];
+    outer[2..4].copy_from_slice(&total.to_be_bytes());
+    [&length(0).to_le_bytes()[..], &length(4).to_le_bytes(), &outer, &record[8..]].concat()
+}
+
+#[test]
+fn one_direction_in_a_tunnel_is_of_the_same_connection() {
+    let mut wrong = Vec::new();
+    for name in names() {
+        let before = found(&name, |_, _| {}).sides.each_ref().map(|side| side.counters.packets);
+        for (how, tunnels, is_of_sender) in
+            [("requests in a tunnel", 1, false), ("data in one of two tunnels", 2, true)]
+        {
+            let report = found(&name, |packets, sender| {
+                for (number, packet) in packets.iter_mut().enumerate() {
+                    if (packet.from == sender) == is_of_sender {
+                        // Behind the handshake the balancers take turns.
+                        let by = if number < 4 { 0 } else { number as u8 % tunnels };
+                        packet.rest = wrapped(&packet.rest, by);
+                    }
+                }
+            });
+            wrong.extend(difference(&name, how, &report));
+            let now = report.sides.each_ref().map(|side| side.counters.packets);
+            wrong.extend((now != before).then(|| format!("{name}, {how}: {before:?} packets before, {now:?} now")));
+        }
+    }
+    assert_eq!(wrong, [""; 0]);
+}
