@@ -25,12 +25,26 @@ pub(super) fn headline(document: &Value) -> Option<String> {
     let verdict = diagnosis::verdict(&first["diagnosis"])?;
     Some(if count == 1 {
         format!("{}: {verdict}", named(first))
+    } else if let Some((limit, many)) = most_common(document, count) {
+        let count = cell("connection_count", &count.into());
+        format!("{count} connections, {many} of them limited by {limit}")
     } else {
         let count = cell("connection_count", &count.into());
         let is_judged = first["diagnosis"]["limiter"] != "insufficient_evidence";
         let worst = if is_judged { "most time was lost in" } else { "the first is" };
         format!("{count} connections; {worst} {}: {verdict}", named(first))
     })
+}
+
+/// What limits most of so many connections, with most of their payload, and how many: beside thousands of others, the worst of them says little.
+fn most_common(document: &Value, count: u64) -> Option<(String, String)> {
+    let limits = document["limits"].as_array().filter(|_| count > MOST_STORIES as u64)?;
+    let of = |limit: &Value| [&limit["connections"], &limit["bytes"]].map(|value| value.as_u64().unwrap_or(0));
+    let all = limits.iter().map(of).fold([0; 2], |sum, one| [sum[0] + one[0], sum[1] + one[1]]);
+    let first = limits.first().filter(|limit| limit["limiter"] != "insufficient_evidence")?;
+    let is_most = of(first).iter().zip(all).all(|(part, all)| 2 * part > all);
+    let limit = diagnosis::limit(first).filter(|_| is_most)?;
+    Some((limit, cell("", &first["connections"])))
 }
 
 fn named(connection: &Value) -> String {
@@ -209,6 +223,33 @@ fn advice(advice: &Value) -> Markup {
                     @for setting in one["look_at"].as_array().into_iter().flatten() { code { (text(setting)) } " " }
                 }
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// The headline of a capture of so many connections, of which the first waited for its handshake, where so many are limited by a full path.
+    fn headline_of(all: u64, full: u64) -> String {
+        let worst = json!({ "a": "192.0.2.1:80", "b": "192.0.2.2:1024", "direction": "a->b",
+            "diagnosis": { "limiter": "handshake", "detail": null, "share": 0.74, "confidence": "high" } });
+        let limit = |limiter: &str, detail: &str, connections: u64| json!({ "limiter": limiter, "detail": detail, "connections": connections, "bytes": 80_000 * connections });
+        let mut limits = vec![limit("path", "saturated", full), limit("handshake", "", all - full)];
+        limits.sort_by_key(|limit| core::cmp::Reverse(limit["bytes"].as_u64()));
+        let document = json!({ "connections": [worst], "connection_count": all, "limits": limits });
+        headline(&document).unwrap()
+    }
+
+    #[test]
+    fn beside_thousands_that_have_one_limit_the_worst_one_makes_no_headline() {
+        assert_eq!(headline_of(9_013, 8_964), "9,013 connections, 8,964 of them limited by path (saturated)");
+        for (all, full) in [(3, 2), (9_013, 0)] {
+            let headline = headline_of(all, full);
+            assert_eq!(headline.contains("most time was lost in 192.0.2.1:80"), all == 3, "{headline}");
         }
     }
 }
