@@ -77,6 +77,7 @@ pub(crate) struct Bin {
 
 impl Bin {
     /// Joins with it what follows, so many bins that are alike.
+    #[inline(never)]
     fn absorb(&mut self, later: &Self, times: u32) {
         let (many, few) = (u64::from(times), times);
         self.acked += later.acked * many;
@@ -151,6 +152,7 @@ struct Row {
 
 impl Row {
     /// Adds so many that are alike, of which there is at least one.
+    #[inline(never)]
     fn push(&mut self, bin: &Bin, count: u32) {
         self.count += count as usize;
         match self.runs.last_mut().filter(|last| bin.is_like(&last.bin)) {
@@ -293,6 +295,7 @@ impl Bins {
 
     /// Nothing changes from `since_ns` on, until when all is charged, to `to_ns`: `charge` is given each bin that this lies in, and how
     /// much of it.
+    #[inline(never)]
     pub(crate) fn go_on(&mut self, mut since_ns: u64, to_ns: u64, charge: impl Fn(&mut Bin, u64)) {
         self.reach(to_ns);
         while since_ns < to_ns {
@@ -328,6 +331,7 @@ impl Bins {
     }
 
     /// Joins neighbours. The last bin of an odd number stays as it is: half full.
+    #[cold]
     fn halve(&mut self) {
         let mut joined = Row::default();
         let mut first: Option<Bin> = None;

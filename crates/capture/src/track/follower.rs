@@ -73,7 +73,7 @@ impl Follower {
     pub fn new(seed: u64, keep: Keep) -> Self {
         Self {
             table: Table::new(seed),
-            ways: Ways::default(),
+            ways: Ways::new(seed),
             journal: Journal::default(),
             reports: Reports::new(keep),
             brief: None,
@@ -115,7 +115,7 @@ impl Follower {
             core::hint::black_box(lists.fold(0, |sum, list| sum ^ self.journal.touch(list)));
             for slot in slots {
                 let key = *self.table.key(*slot);
-                let (mut teller, table) = self.parts();
+                let (mut teller, table, _) = self.parts();
                 teller.tell_last(*slot, &key, table.value_mut(*slot));
             }
         }
@@ -146,7 +146,7 @@ impl Follower {
         self.segments += 1;
         self.clock_s = seen.clock_s;
         let (slot, is_new) = self.slot(note);
-        let (mut teller, table) = self.parts();
+        let (mut teller, table, _) = self.parts();
         let mut entry = table.value_mut(slot);
         // Not when the scan comes by, which is by chance.
         let is_over = entry.is_over(seen.clock_s, IDLE_S);
@@ -255,8 +255,7 @@ impl Follower {
             len if len > MANY => Some(UNANSWERED_S),
             _ => None,
         };
-        let mut ways = core::mem::take(&mut self.ways);
-        let (mut teller, table) = self.parts();
+        let (mut teller, table, ways) = self.parts();
         table.scan(2, |slot, key, entry| {
             let is_unanswered =
                 unanswered_s.is_some_and(|seconds| entry.is_unanswered(clock_s, seconds, teller.journal));
@@ -271,12 +270,11 @@ impl Follower {
             }
             is_over
         });
-        self.ways = ways;
     }
 
-    fn parts(&mut self) -> (Teller<'_>, &mut Table<Entry>) {
-        let Self { table, journal, reports, brief, silent, unlisted, unanswered, .. } = self;
-        (Teller { journal, reports, brief, silent, unlisted, unanswered }, table)
+    fn parts(&mut self) -> (Teller<'_>, &mut Table<Entry>, &mut Ways) {
+        let Self { table, ways, journal, reports, brief, silent, unlisted, unanswered, .. } = self;
+        (Teller { journal, reports, brief, silent, unlisted, unanswered }, table, ways)
     }
 }
 
