@@ -1,15 +1,17 @@
 // Builds the script and the style that crates/page puts and crates/web put into their pages. `--check` says whether they are fresh.
 import { build } from "esbuild";
 import { readFile, writeFile } from "node:fs/promises";
+import { gunzipSync } from "node:zlib";
+import { packed } from "./packed.mjs";
 import { fileURLToPath } from "node:url";
 
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 const report = "../crates/page/src/html/assets/";
 const pages = [
-  { entry: "src/report.ts", out: `${report}report.js` },
-  { entry: "src/what-if.ts", out: `${report}what-if.js` },
+  { entry: "src/report.ts", out: `${report}report.js.gz` },
+  { entry: "src/what-if.ts", out: `${report}what-if.js.gz` },
   { entry: "src/report.css", out: `${report}report.css` },
-  { entry: "src/live.ts", out: "../crates/web/src/assets/live.js" },
+  { entry: "src/live.ts", out: "../crates/web/src/assets/live.js.gz" },
   { entry: "src/reader.ts", out: "../crates/web/src/assets/reader.js" },
 ];
 
@@ -30,14 +32,18 @@ for (const { entry, out } of pages) {
   // What would end the element that the text stands in.
   const text = result.outputFiles[0].text.replaceAll("</", "<\\/");
   const path = here(out);
+  // What the program puts into pages itself stands in it as gzip, because it has a limit.
+  const isPacked = out.endsWith(".gz");
   if (process.argv.includes("--check")) {
-    if ((await readFile(path, "utf8")) !== text) {
+    const written = await readFile(path);
+    if ((isPacked ? gunzipSync(written) : written).toString("utf8") !== text) {
       console.error(`${out} is stale: run \`npm run build\` in web/`);
       stale = 1;
     }
   } else {
-    await writeFile(path, text);
-    console.log(`${out}: ${text.length} bytes`);
+    const bytes = isPacked ? await packed(text) : text;
+    await writeFile(path, bytes);
+    console.log(`${out}: ${bytes.length} bytes`);
   }
 }
 process.exit(stale);

@@ -6,7 +6,7 @@ import { execFileSync } from "node:child_process";
 import { readFile, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { fileURLToPath } from "node:url";
-import { gzipSync } from "node:zlib";
+import { packed } from "./packed.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const target = "wasm32-unknown-unknown";
@@ -23,18 +23,6 @@ const compiled = async (feature) => {
     env: { ...process.env, RUSTFLAGS: flags },
   });
   return readFile(`${root}/target/wasm/${target}/release/fullpipe_wasm.wasm`);
-};
-// As zopfli packs it, where it is installed: any reader of gzip takes it, and the program that it stands in has a limit.
-const packed = async (code) => {
-  const file = `${root}/target/wasm/packed.wasm`;
-  await writeFile(file, code);
-  try {
-    return execFileSync("zopfli", ["-c", file], { maxBuffer: code.length });
-  } catch (error) {
-    if (error.code !== "ENOENT") throw error;
-    console.warn("without zopfli: 5 % larger");
-    return gzipSync(code, { level: 9 });
-  }
 };
 const put = async (name, code, path) => {
   const text = await packed(code);

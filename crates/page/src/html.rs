@@ -16,7 +16,10 @@ mod table;
 mod trace;
 mod what_if;
 
+use std::{io::Read as _, sync::LazyLock};
+
 use base64ct::{Base64, Encoding};
+use flate2::read::GzDecoder;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use serde::Serialize;
 use serde_json::Value;
@@ -29,9 +32,20 @@ pub use what_if::{Choices, Pool, Situation, State, what_if};
 use crate::{clean, json};
 
 /// Built from `web/` by `npm run build`, as the style is; a test of `web/` holds them fresh.
-const SCRIPT: &str = include_str!("html/assets/report.js");
+static SCRIPT: Unpacked = LazyLock::new(|| unpacked(include_bytes!("html/assets/report.js.gz")));
 /// The style of every page; its colours are those of every chart.
 pub const STYLE: &str = include_str!("html/assets/report.css");
+
+/// A script that the program holds as gzip.
+pub type Unpacked = LazyLock<String>;
+
+/// What `npm run build` packed.
+#[expect(clippy::expect_used, reason = "these bytes are part of the program, and tests unpack all of them")]
+pub fn unpacked(gzip: &[u8]) -> String {
+    let mut text = String::new();
+    GzDecoder::new(gzip).read_to_string(&mut text).expect("gzip of a text");
+    text
+}
 
 /// What is drawn beside the document.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -65,7 +79,7 @@ pub fn page(document: &Value, charts: Charts) -> String {
         mark: &clean(command),
         headline: &headline,
         subline: subline(document).as_deref(),
-        script: SCRIPT,
+        script: &SCRIPT,
         may: ALONE,
         shows_results: false,
         main: body(document, &charts),
@@ -117,7 +131,7 @@ const ALONE: &str = "img-src data: blob:; form-action 'none'";
 impl Frame<'_> {
     /// The page's Content-Security-Policy, which it carries itself, too.
     pub fn policy(&self) -> String {
-        let more = if self.shows_results { hash(SCRIPT) } else { String::new() };
+        let more = if self.shows_results { hash(&SCRIPT) } else { String::new() };
         policy(self.script, &more, self.may)
     }
 

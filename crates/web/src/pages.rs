@@ -1,13 +1,16 @@
 //! The server's own pages.
 
 use axum::{http::StatusCode, response::Response};
-use fullpipe_report::{clean, html::Frame};
+use fullpipe_report::{
+    clean,
+    html::{Frame, Unpacked, unpacked},
+};
 use maud::{Markup, html};
 
 use crate::{routes, runs::Run, store::About};
 
 /// Built from `web/` by `npm run build`; a test of `web/` holds it fresh.
-const SCRIPT: &str = include_str!("assets/live.js");
+static SCRIPT: Unpacked = Unpacked::new(|| unpacked(include_bytes!("assets/live.js.gz")));
 
 /// What its pages may do: ask this server, and nobody else.
 const MAY: &str = "connect-src 'self'; worker-src 'self'; form-action 'none'; img-src data: blob:";
@@ -21,7 +24,7 @@ fn page(status: StatusCode, mark: &str, headline: &str, subline: Option<&str>, m
         mark,
         headline,
         subline,
-        script: SCRIPT,
+        script: &SCRIPT,
         may: MAY,
         shows_results: true,
         main,

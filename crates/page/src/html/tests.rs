@@ -43,7 +43,7 @@ fn text_from_elsewhere_is_never_markup() {
         let page = page(&document, Charts::default());
         assert_eq!(carried(&page), document);
         assert_eq!(page.matches("<script").count(), 3, "the document, the charts and the program");
-        let written = page.replace(SCRIPT, "");
+        let written = page.replace(&*SCRIPT, "");
         assert!(!written.contains("<img") && !written.contains(['\u{1b}', '\u{202e}']), "{document}");
     }
 }
@@ -58,13 +58,13 @@ fn what_decides_between_several_limiters_is_said_once() {
 
 #[test]
 fn only_the_pages_own_script_and_style_may_run() {
-    let policy = policy(SCRIPT, "", ALONE);
+    let policy = policy(&SCRIPT, "", ALONE);
     assert!(policy.starts_with("default-src 'none'; script-src 'sha256-") && !policy.contains("unsafe"), "{policy}");
     let page = page(&json!({ "command": "sim" }), Charts::default());
-    assert!(page.contains(SCRIPT) && page.contains(STYLE) && !SCRIPT.contains("</"));
+    assert!(page.contains(&*SCRIPT) && page.contains(STYLE) && !SCRIPT.contains("</"));
     // Nothing that a browser would fetch, and no style attribute, which the policy forbids.
     for sign in ["http://", "https://", " src=", " href=\"/", " style=\"", " onload"] {
-        assert!(!page.replace(SCRIPT, "").contains(sign), "{sign}");
+        assert!(!page.replace(&*SCRIPT, "").contains(sign), "{sign}");
     }
 }
 

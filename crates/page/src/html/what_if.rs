@@ -4,10 +4,10 @@ use base64ct::{Base64, Encoding};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use serde::Serialize;
 
-use super::{STYLE, data, policy};
+use super::{STYLE, Unpacked, data, policy, unpacked};
 
 /// Built from `web/`, as the script of the other pages.
-const SCRIPT: &str = include_str!("assets/what-if.js");
+static SCRIPT: Unpacked = Unpacked::new(|| unpacked(include_bytes!("assets/what-if.js.gz")));
 /// `bindings/wasm` for `wasm32-unknown-unknown`, as gzip, by `npm run simulator` in `web/`.
 const SIMULATOR: &[u8] = include_bytes!("assets/simulator.wasm.gz");
 
@@ -82,7 +82,7 @@ pub fn what_if(choices: &Choices) -> String {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
-                meta http-equiv="Content-Security-Policy" content=(policy(SCRIPT, "'wasm-unsafe-eval'", super::ALONE));
+                meta http-equiv="Content-Security-Policy" content=(policy(&SCRIPT, "'wasm-unsafe-eval'", super::ALONE));
                 meta name="color-scheme" content="light dark";
                 meta name="generator" content={ "fullpipe " (env!("CARGO_PKG_VERSION")) };
                 title { "fullpipe: what would it give?" }
@@ -133,7 +133,7 @@ pub fn what_if(choices: &Choices) -> String {
                     (PreEscaped(data(&serde_json::to_string(choices).expect("text becomes JSON"))))
                 }
                 script #simulator type="application/gzip" { (PreEscaped(Base64::encode_string(SIMULATOR))) }
-                script { (PreEscaped(SCRIPT)) }
+                script { (PreEscaped(&*SCRIPT)) }
             }
         }
     };
