@@ -32,7 +32,7 @@ for (const { entry, out } of pages) {
   // What would end the element that the text stands in.
   const text = result.outputFiles[0].text.replaceAll("</", "<\\/");
   const path = here(out);
-  // What the program puts into pages itself stands in it as gzip, because it has a limit.
+  // The program holds its scripts as gzip, because the packaged one has a limit to its size.
   const isPacked = out.endsWith(".gz");
   if (process.argv.includes("--check")) {
     const written = await readFile(path);

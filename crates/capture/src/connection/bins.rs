@@ -258,15 +258,16 @@ impl Bins {
     /// Charges the `span_ns` before `now_ns` to `part` of the bins that it lies in.
     pub(crate) fn spread(&mut self, now_ns: u64, span_ns: u64, part: fn(&mut Bin) -> &mut u64) {
         let mut left_ns = span_ns.min(now_ns.saturating_sub(self.start_ns));
-        // Those from `place` on have their part, and what is left is before this time.
-        let (mut place, mut end_ns) = (self.full.count, now_ns);
-        let here_ns = now_ns.saturating_sub(self.begun_ns(place)).min(left_ns);
+        let here_ns = now_ns.saturating_sub(self.begun_ns(self.full.count)).min(left_ns);
         *part(&mut self.now) += here_ns;
         left_ns -= here_ns;
-        let mut run = self.full.runs.len();
+        // Bins from `place` on have their part, or begin later: a merged capture's packets may be dated earlier than those before.
+        let begun = now_ns.saturating_sub(self.start_ns).div_ceil(self.width_ns.max(1));
+        let mut place = usize::try_from(begun).unwrap_or(usize::MAX).min(self.full.count);
+        let mut run = self.full.part(place);
         while left_ns > 0 && run > 0 {
             run -= 1;
-            end_ns = end_ns.min(self.begun_ns(place));
+            let end_ns = now_ns.min(self.begun_ns(place));
             let here_ns = end_ns.saturating_sub(self.begun_ns(place - 1)).min(left_ns);
             let count = self.full.runs[run].count;
             // As many as lie in the span from end to end get the same.
@@ -441,13 +442,7 @@ mod tests {
         }
 
         fn halve(&mut self) {
-            let join = |pair: &[Bin]| {
-                pair.iter().skip(1).fold(pair[0], |mut first, bin| {
-                    first.absorb(bin, 1);
-                    first
-                })
-            };
-            self.bins = self.bins.chunks(2).map(join).collect();
+            self.bins = self.coarse(2);
             self.width_ns *= 2;
         }
 
@@ -491,7 +486,7 @@ mod tests {
     enum Step {
         Pass { span_ns: u64, in_flight: u64 },
         Packet { bytes: u64, window: u64 },
-        Pause { span_ns: u64 },
+        Pause { span_ns: u64, ago_ns: u64 },
         Late { ago_ns: u64 },
     }
 
@@ -507,7 +502,8 @@ mod tests {
         let step = prop_oneof![
             5 => (span(), 0..3_u64).prop_map(|(span_ns, in_flight)| Step::Pass { span_ns, in_flight: in_flight * 1_460 }),
             3 => (1..9_u64, 0..3_u64).prop_map(|(bytes, window)| Step::Packet { bytes, window }),
-            2 => span().prop_map(|span_ns| Step::Pause { span_ns }),
+            2 => (span(), prop_oneof![3 => Just(0), 1 => span()])
+                .prop_map(|(span_ns, ago_ns)| Step::Pause { span_ns, ago_ns }),
             1 => span().prop_map(|ago_ns| Step::Late { ago_ns }),
         ];
         prop::collection::vec(step, 1..120)
@@ -542,9 +538,10 @@ mod tests {
                             }
                         }
                     }
-                    Step::Pause { span_ns } => {
-                        bins.spread(now_ns, span_ns, |bin| &mut bin.dry_ns);
-                        plain.spread(now_ns, span_ns, |bin| &mut bin.dry_ns);
+                    Step::Pause { span_ns, ago_ns } => {
+                        let at_ns = now_ns.saturating_sub(ago_ns).max(start_ns);
+                        bins.spread(at_ns, span_ns, |bin| &mut bin.dry_ns);
+                        plain.spread(at_ns, span_ns, |bin| &mut bin.dry_ns);
                     }
                     Step::Late { ago_ns } => {
                         let at_ns = now_ns.saturating_sub(ago_ns);

@@ -194,7 +194,7 @@ impl Follower {
         }
     }
 
-    /// The same where none is known that is carried as this segment is: it may be the other direction of one that is not.
+    /// The same where no connection has the key of the segment, which may be the other direction of one that is carried differently.
     #[cold]
     fn otherwise_carried(&mut self, note: &Note) -> (Slot, bool) {
         let Note { key, seen, .. } = note;

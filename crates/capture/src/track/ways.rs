@@ -8,7 +8,7 @@ use crate::{Key, Slot, Table};
 #[derive(Clone, Copy, Debug, Default)]
 struct Way {
     slot: Option<Slot>,
-    /// Its other direction came otherwise carried.
+    /// Its two directions are known to be carried differently.
     is_apart: bool,
 }
 
@@ -28,7 +28,8 @@ impl Ways {
         self.0.is_empty()
     }
 
-    /// The connection that goes on, however what comes is carried.
+    /// The connection between the ends of a key, where its directions are known to be carried differently: whatever carries a segment
+    /// between these ends, it is one of this connection.
     pub(super) fn apart(&self, key: &Key) -> Option<Slot> {
         self.find(key).filter(|way| way.is_apart).and_then(|way| way.slot)
     }
