@@ -7,7 +7,7 @@ mod skipped;
 
 use std::{collections::BTreeSet, thread, time::Instant};
 
-use anyhow::{Result, anyhow, ensure};
+use anyhow::{Context as _, Result, anyhow};
 use cargo_metadata::{Metadata, MetadataCommand, TargetKind};
 use xshell::{Shell, cmd};
 
@@ -25,13 +25,18 @@ const OTHER_SYSTEMS: &[&str] = &["fullpipe", "fullpipe-host"];
 /// wait for packets, so that they run beside them, at a low priority.
 const BUILDS: &str = "builds_for";
 
-/// A part of the names of tests that run what was built. They measure too, and a second of measuring must not be one
-/// without a processor: they run when the others are over.
+/// A part of the names of tests that run what was built: they come after it.
 const RUNS: &str = "under_wine";
 
+/// The same of those that measure: a second of measuring must not be one without a processor, and they run when the others are over.
+const MEASURES: &str = "measures_under_wine";
+
 /// Test programs that wait for packets of slow paths, or for far hosts, for minutes, one test at a time: they run beside the
-/// others.
-const WAITING: [&str; 6] = ["destination", "far", "fleet", "scenarios", "trial", "unpin"];
+/// others, ...
+const WAITING: [&str; 5] = ["far", "fleet", "scenarios", "trial", "unpin"];
+
+/// ... and when what is built for other systems is built.
+const WAITING_LATER: [&str; 1] = ["destination"];
 
 /// Runs every check, or the tests of some packages.
 pub(crate) fn test(shell: &Shell, packages: &[String]) -> Result<()> {
@@ -94,7 +99,8 @@ fn whole(shell: &Shell) -> Result<()> {
     let (others, failed) = side_by_side(shell, &mut skipped)?;
     let again = again::alone(shell, &failed);
     let others = others.and(again);
-    let wine = Run::new(shell, Priority::Normal, &words("--workspace --test wine"), &[RUNS]).finish(Show::AsItComes)?;
+    let wine =
+        Run::new(shell, Priority::Normal, &words("--workspace --test wine"), &[MEASURES]).finish(Show::AsItComes)?;
     let runs = again::disturbed(&wine).and_then(|failed| again::alone(shell, &failed));
     skipped.add(wine.skipped);
     // Named in any case: whoever mends the failures wants to know what comes next.
@@ -103,13 +109,18 @@ fn whole(shell: &Shell) -> Result<()> {
     others.and(runs).and(lacking)
 }
 
-/// All tests but those that run what was built for another system, in three lanes side by side. Answers how they ended;
+/// All tests but those that measure with what was built for another system, in three lanes side by side. Answers how they ended;
 /// what failed and may have been disturbed by the others is named apart.
 fn side_by_side(shell: &Shell, skipped: &mut Skipped) -> Result<(Result<()>, Vec<Failed>)> {
     let metadata = MetadataCommand::new().no_deps().exec()?;
-    let (waiting, others): (BTreeSet<_>, BTreeSet<_>) =
-        test_programs(&metadata).partition(|program| WAITING.contains(&program.as_str()));
-    ensure!(waiting.len() == WAITING.len(), "of {WAITING:?} there are only {waiting:?}");
+    let mut others: BTreeSet<String> = test_programs(&metadata).collect();
+    let mut taken = |names: &[&str]| -> Result<BTreeSet<String>> {
+        names
+            .iter()
+            .map(|name| others.take(*name).with_context(|| format!("there is no test program {name}")))
+            .collect()
+    };
+    let (waiting, later) = (taken(&WAITING)?, taken(&WAITING_LATER)?);
     let programs = |kinds: &str, programs: BTreeSet<String>| -> Vec<String> {
         words(kinds).into_iter().chain(programs.into_iter().flat_map(|name| ["--test".to_owned(), name])).collect()
     };
@@ -118,6 +129,8 @@ fn side_by_side(shell: &Shell, skipped: &mut Skipped) -> Result<(Result<()>, Vec
     let beside = [Run::new(shell, Priority::Normal, &programs("--workspace", waiting), &["--skip", BUILDS])];
     let yielding = [
         Run::new(shell, Priority::Low, &words("--workspace --tests"), &[BUILDS]),
+        Run::new(shell, Priority::Normal, &words("--workspace --test wine"), &[RUNS, "--skip", MEASURES]),
+        Run::new(shell, Priority::Normal, &programs("--workspace", later), &["--skip", BUILDS]),
         Run::new(shell, Priority::Low, &words("--workspace --doc"), &[]),
     ];
     let in_turn = |runs: Vec<Run>, show| runs.into_iter().map(|run| run.finish(show)).collect::<Result<Vec<_>>>();

@@ -311,7 +311,7 @@ pub(crate) fn python(shell: &Shell) {
     } else {
         eprintln!("python: installing maturin, readers of Arrow and Ray into {}", folder.display());
         let made = cmd!(shell, "python3 -m venv {folder}").quiet().ignore_stdout().ignore_stderr().run();
-        let made = made.and_then(|()| cmd!(shell, "{program} -m pip install {options...} {PYTHON...}").quiet().run());
+        let made = made.and_then(|()| install_python(shell, &folder, &options));
         if let Err(error) = made {
             let from = format!("python3 -m venv, pip: {}", PYTHON.join(" "));
             return skipped("python", "the Python packages", &from, &error.to_string(), "the Python package");
@@ -329,6 +329,15 @@ pub(crate) fn python(shell: &Shell) {
     {
         skipped("opentelemetry", package, "pip", &error.to_string(), "OTLP");
     }
+}
+
+/// Has uv install them, in a tenth of the time that pip takes; it doesn't know pip's settings, and where it gets nothing, pip does it.
+fn install_python(shell: &Shell, folder: &Path, options: &[&str]) -> xshell::Result<()> {
+    let [program, uv] = ["bin/python", "bin/uv"].map(|name| folder.join(name));
+    let by_uv = cmd!(shell, "{program} -m pip install {options...} uv").quiet().ignore_stderr().run().and_then(|()| {
+        cmd!(shell, "{uv} pip install --quiet --no-cache --python {program} {PYTHON...}").quiet().ignore_stderr().run()
+    });
+    by_uv.or_else(|_| cmd!(shell, "{program} -m pip install {options...} {PYTHON...}").quiet().run())
 }
 
 /// Ansible's sanity tests that have an environment of their own.
