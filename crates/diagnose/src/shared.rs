@@ -12,8 +12,14 @@ use crate::{
     sentences, stats, thresholds, timeline::Timeline, verdict::push_joined,
 };
 
+mod departures;
+mod sum;
 #[cfg(test)]
 mod tests;
+
+pub use departures::own_link;
+use departures::{Departures, may_have_waited};
+use sum::{Level, Levels, Span, Sum};
 
 /// What of a transfer got through when, and when something of it was lost: all that its bottleneck shows beside those of others.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,6 +39,8 @@ pub struct Passage {
     /// The same, as others between the same ends saw it, too.
     empty_rtt: f64,
     mss: f64,
+    /// When it left its sender.
+    departures: Departures,
 }
 
 /// Until a moment so much had got through.
@@ -108,6 +116,7 @@ impl Passage {
             base_rtt,
             empty_rtt: base_rtt,
             mss,
+            departures: Departures::default(),
         })
     }
 
@@ -145,6 +154,7 @@ impl Passage {
             base_rtt,
             empty_rtt: base_rtt,
             mss,
+            departures: Departures::default(),
         })
     }
 
@@ -158,6 +168,13 @@ impl Passage {
                 self.knots.push(Knot { at_us: at_us as f64, arrived, is_loss: false, ..last });
             }
         }
+        self
+    }
+
+    /// The same with what left the sender: from moments on (in microseconds on the clock of all) in the next `every_us` so much.
+    #[must_use]
+    pub fn with_departures(mut self, every_us: f64, list: impl Iterator<Item = (f64, f64)>) -> Self {
+        self.departures = Departures::new(every_us, list);
         self
     }
 
@@ -200,7 +217,7 @@ impl Passage {
 
     /// How many moments are remembered, of 32 bytes each.
     pub fn moments(&self) -> usize {
-        self.knots.len()
+        self.knots.len() + self.departures.moments()
     }
 
     /// What got through, in bytes.
@@ -338,6 +355,11 @@ pub enum BottleneckKind {
     },
     /// A bucket of tokens, which has no queue.
     Policer,
+    /// The sender's own link, or what else is before the place of a capture: its queue shows in no round trip.
+    OwnLink {
+        /// An equal part of what it carries, of as many connections as send at once.
+        equal: Rate,
+    },
     /// One of the two: nothing came later behind a loss than at other times, but the connections began before they were seen, and a queue may have
     /// been full all the time.
     Either,
@@ -388,7 +410,7 @@ fn full_link(passages: &[&Passage], sum: &Sum, base: f64, are_short: bool) -> Op
     let queued = |passage: &&Passage| stats::median(passage.queues());
     let wait = stats::median(passages.iter().filter_map(|passage| Some((queued(passage)?, passage.flight()))))?;
     (is_full && shows_queue(wait, base)).then(|| {
-        SharedBottleneck::new(level, passages, BottleneckKind::Queue { wait: Micros::new(wait.round() as u64) })
+        SharedBottleneck::new(level, passages.len(), BottleneckKind::Queue { wait: Micros::new(wait.round() as u64) })
     })
 }
 
@@ -425,7 +447,7 @@ fn by_losses(passages: &[&Passage], sum: &Sum, base: f64) -> Option<SharedBottle
     } else {
         BottleneckKind::Either
     };
-    Some(SharedBottleneck::new(level, passages, kind))
+    Some(SharedBottleneck::new(level, passages.len(), kind))
 }
 
 /// Whether most of what gets through is of connections that last for few round trips.
@@ -453,214 +475,6 @@ fn are_several(all: &[(&Passage, &Diagnosis)], may_be: impl Fn(&Passage, &Diagno
     all.iter().filter(is_one).nth(1).is_some()
 }
 
-/// A moment, as that of a loss of any connection, and what had got through of all of them until then.
-#[derive(Clone, Copy, Debug)]
-struct Moment {
-    at_us: f64,
-    passed: f64,
-    /// How exactly that is known: what a connection has in flight is spread over a round trip, of each one for itself.
-    uncertainty: f64,
-}
-
-/// What got through of all together.
-#[derive(Debug, Default)]
-struct Sum {
-    /// When, and how much until then, up to the first loss.
-    begin: Vec<(f64, f64)>,
-    /// In order of time.
-    losses: Vec<Moment>,
-    /// Where a queue stood before all of them, a round trip of the empty path apart, and what had arrived.
-    queued: Vec<Moment>,
-    /// The time in which something was under way, and what of it had a queue before all of them, in microseconds.
-    time: f64,
-    queued_time: f64,
-}
-
-/// From a moment on, so much more gets through per microsecond.
-#[derive(Clone, Copy, Debug)]
-struct SlopeChange {
-    at_us: f64,
-    by: f64,
-    arrives_by: f64,
-    uncertainty: f64,
-    is_loss: bool,
-    /// What is in flight, and what of it has a queue before it.
-    flight: [f64; 2],
-}
-
-impl Sum {
-    /// `base` is the round trip of the empty path.
-    fn new(passages: &[&Passage], base: f64) -> Self {
-        let mut changes = Vec::with_capacity(passages.iter().map(|passage| 2 * passage.moments()).sum());
-        for passage in passages {
-            let flight = passage.flight().max(thresholds::SHARED_SEGMENTS * passage.mss);
-            let uncertainty = flight.powi(2);
-            for pair in passage.knots.windows(2) {
-                let (from, to) = (pair[0], pair[1]);
-                if to.at_us > from.at_us {
-                    let time = to.at_us - from.at_us;
-                    let (by, arrives_by) = ((to.passed - from.passed) / time, (to.arrived - from.arrived) / time);
-                    let flight = [flight, if passage.is_queued(&to) { flight } else { 0.0 }];
-                    let is_loss = from.is_loss;
-                    changes.push(SlopeChange { at_us: from.at_us, by, arrives_by, uncertainty, is_loss, flight });
-                    changes.push(SlopeChange {
-                        at_us: to.at_us,
-                        by: -by,
-                        arrives_by: -arrives_by,
-                        uncertainty: -uncertainty,
-                        is_loss: to.is_loss,
-                        flight: flight.map(|flight| -flight),
-                    });
-                }
-            }
-        }
-        changes.sort_by(|a, b| a.at_us.total_cmp(&b.at_us));
-        let mut sum = Self::default();
-        let (mut at_us, mut passed, mut by, mut uncertainty) = (0.0, 0.0, 0.0, 0.0);
-        let [mut arrived, mut arrives_by, mut flight, mut queued] = [0.0; 4];
-        for change in changes {
-            let time = change.at_us - at_us;
-            passed += by * time;
-            arrived += arrives_by * time;
-            at_us = change.at_us;
-            // Of a connection that is over, rounding leaves less than a byte.
-            if time > 0.0 && flight >= 1.0 {
-                sum.time += time;
-                if queued >= thresholds::SHARED_QUEUED * flight {
-                    sum.queued_time += time;
-                    if sum.queued.last().is_none_or(|last| at_us - last.at_us >= base) {
-                        sum.queued.push(Moment { at_us, passed: arrived, uncertainty: 0.0 });
-                    }
-                }
-            }
-            flight += change.flight[0];
-            queued += change.flight[1];
-            by += change.by;
-            arrives_by += change.arrives_by;
-            // Until now, or from now on: it ends and begins at each of its moments.
-            let most = f64::max(uncertainty, uncertainty + change.uncertainty);
-            uncertainty += change.uncertainty;
-            if change.is_loss && sum.losses.last().is_none_or(|last| last.at_us < at_us) {
-                sum.losses.push(Moment { at_us, passed, uncertainty: f64::max(most, 0.0).sqrt() });
-            }
-            if sum.losses.is_empty() {
-                sum.begin.push((at_us, passed));
-            }
-        }
-        sum
-    }
-
-    /// By how much more than `rate` allows got through within some time before the first loss.
-    fn burst(&self, rate: f64) -> f64 {
-        let (mut most, mut now) = (0.0_f64, 0.0_f64);
-        for pair in self.begin.windows(2) {
-            let ((from_us, before), (to_us, after)) = (pair[0], pair[1]);
-            now = (now + after - before - rate * (to_us - from_us)).max(0.0);
-            most = most.max(now);
-        }
-        most
-    }
-}
-
-/// What gets through from one moment to another, as far as it is always the same.
-#[derive(Clone, Copy, Debug)]
-struct Level {
-    /// In bytes per microsecond.
-    rate: f64,
-    /// How many times there are, and how long they are (median, in microseconds).
-    count: usize,
-    span: f64,
-    /// In this part of their time what got through was the same.
-    part: f64,
-    /// In nine of ten, no more than so many bytes were missing or too many.
-    slack: f64,
-    /// In nine of ten, no more than this part of the rate was too much.
-    crest: f64,
-}
-
-/// The same over short times and, where there are enough of them, over long ones: what chance adds up to grows with time, and how inexactly a
-/// bottleneck's rate is known doesn't.
-#[derive(Clone, Copy, Debug)]
-struct Levels {
-    short: Level,
-    long: Option<Level>,
-}
-
-impl Levels {
-    fn new(losses: &[Moment], base: f64, mss: f64) -> Option<Self> {
-        let slack =
-            |span: &Span, _: f64| thresholds::SHARED_UNCERTAINTY * span.uncertainty + thresholds::SHARED_SEGMENTS * mss;
-        let [short, long] =
-            thresholds::SHARED_ROUND_TRIPS.map(|round_trips| Level::over(losses, round_trips * base, slack));
-        let [least, least_long] = thresholds::SHARED_LEAST;
-        let short = short.filter(|short| short.count >= least)?;
-        Some(Self { short, long: long.filter(|long| long.count >= least_long) })
-    }
-
-    /// Whether something gets through over both times, and that holds over both.
-    fn both(&self, holds: impl Fn(&Level) -> bool) -> bool {
-        let holds = |level: &Level| level.rate > 0.0 && holds(level);
-        holds(&self.short) && self.long.is_none_or(|long| holds(&long))
-    }
-
-    /// What gets through is always the same.
-    fn even(&self) -> Option<Level> {
-        self.both(|level| level.part >= thresholds::POLICED_LEVEL).then(|| self.long.unwrap_or(self.short))
-    }
-
-    /// What gets through is never more, of so many connections, and less when the queue has run empty behind the losses of many at once.
-    fn capped(&self, connections: f64) -> Option<Level> {
-        let known = (self.short.count as f64 / thresholds::SHARED_CREST_TIMES).min(1.0);
-        let most = (known * thresholds::SHARED_CREST / connections.sqrt()).min(thresholds::SHARED_CREST_MOST);
-        let is_capped = self.both(|level| level.crest <= most);
-        is_capped.then_some(self.short)
-    }
-}
-
-impl Level {
-    /// From one moment to the next that is so much later; what gets through at a rate (in bytes per microsecond) is the same where it is to
-    /// within `slack`.
-    fn over(moments: &[Moment], least: f64, slack: impl Fn(&Span, f64) -> f64) -> Option<Self> {
-        let mut spans: Vec<Span> = Vec::new();
-        let mut last = *moments.first()?;
-        for moment in moments {
-            let time = moment.at_us - last.at_us;
-            if time >= least {
-                // Who has lost nothing for long may have sent less than the bucket would have let through.
-                if time <= thresholds::SHARED_APART * least {
-                    spans.push(Span {
-                        time,
-                        passed: moment.passed - last.passed,
-                        uncertainty: last.uncertainty.max(moment.uncertainty),
-                    });
-                }
-                last = *moment;
-            }
-        }
-        let rates = || spans.iter().map(|span| (span.passed / span.time, span.time));
-        let rate = stats::median(rates())?;
-        let off = |span: &Span| (span.passed - rate * span.time).abs();
-        let is_level = |span: &&Span| off(span) <= slack(span, rate);
-        let time = |of: &mut dyn Iterator<Item = &Span>| of.map(|span| span.time).sum::<f64>();
-        Some(Self {
-            rate,
-            count: spans.len(),
-            span: stats::median(spans.iter().map(|span| (span.time, 1.0)))?,
-            part: stats::fraction(time(&mut spans.iter().filter(is_level)), time(&mut spans.iter())),
-            slack: stats::quantile(spans.iter().map(|span| (off(span), 1.0)), 0.9)?,
-            crest: stats::fraction(stats::quantile(rates(), 0.9)? - rate, rate),
-        })
-    }
-}
-
-/// From one moment to another one.
-#[derive(Clone, Copy, Debug)]
-struct Span {
-    time: f64,
-    passed: f64,
-    uncertainty: f64,
-}
-
 /// The end that connections through one bottleneck have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommonEnd {
@@ -671,12 +485,12 @@ pub enum CommonEnd {
 }
 
 impl SharedBottleneck {
-    fn new(level: Level, passages: &[&Passage], kind: BottleneckKind) -> Self {
+    fn new(level: Level, connections: usize, kind: BottleneckKind) -> Self {
         Self {
             rate: Rate::from_bps((level.rate * 8e6).round() as u64),
             span: Micros::new(level.span.round() as u64),
             slack: Bytes::new(level.slack.round() as u64),
-            connections: passages.len(),
+            connections,
             kind,
             are_short: false,
         }
@@ -686,6 +500,9 @@ impl SharedBottleneck {
     fn may_hold(&self, passage: &Passage, alone: &Diagnosis) -> bool {
         match self.kind {
             BottleneckKind::Queue { .. } => may_be_queued(passage, alone, self.are_short),
+            BottleneckKind::OwnLink { equal } => {
+                may_have_waited(passage, alone) && passage.departures.has_its_part(equal)
+            }
             _ => is_its_doing(alone.limiter, alone.detail),
         }
     }
@@ -705,7 +522,9 @@ impl SharedBottleneck {
         }
         let alone = (diagnosis.limiter, diagnosis.detail);
         let detail = match self.kind {
-            BottleneckKind::Link { .. } | BottleneckKind::Queue { .. } => Some(Detail::Saturated),
+            BottleneckKind::Link { .. } | BottleneckKind::Queue { .. } | BottleneckKind::OwnLink { .. } => {
+                Some(Detail::Saturated)
+            }
             BottleneckKind::Policer => Some(Detail::Policed),
             BottleneckKind::Either => None,
         };
@@ -738,7 +557,11 @@ impl SharedBottleneck {
         diagnosis.attainable_bps = Some(self.rate);
         diagnosis.or.clear();
         if alone.0 == Limiter::Application {
-            let decided_by = "a capture beside the sender, which shows what it waited for".to_owned();
+            let decided_by = match self.kind {
+                BottleneckKind::OwnLink { .. } => "the sender's queue (tc -s qdisc) and how busy its processors are",
+                _ => "a capture beside the sender, which shows what it waited for",
+            };
+            let decided_by = decided_by.to_owned();
             diagnosis.or.push(Alternative { limiter: Limiter::Application, decided_by });
         }
         diagnosis.action = self.action(&of_whom);
@@ -754,11 +577,16 @@ impl SharedBottleneck {
 
     fn reason(&self, of_whom: &str) -> String {
         let Self { rate, span, slack, kind, .. } = self;
-        let when = if matches!(kind, BottleneckKind::Queue { .. }) { "while a queue stood" } else { "between losses" };
+        let when = match kind {
+            BottleneckKind::Queue { .. } => "while a queue stood",
+            BottleneckKind::OwnLink { .. } => "however many of them were sending",
+            _ => "between losses",
+        };
         let why = match kind {
             BottleneckKind::Queue { wait } => {
                 format!("round trips were {wait} longer than over the empty path: they fill a link that they share")
             }
+            BottleneckKind::OwnLink { .. } => "round trips show no queue: they fill their sender's own link".to_owned(),
             BottleneckKind::Policer => "nothing queued: they share a policer".to_owned(),
             BottleneckKind::Link { wait } => {
                 format!("segments behind a loss had queued for {wait}: they fill a link that they share")
@@ -783,6 +611,10 @@ impl SharedBottleneck {
             BottleneckKind::Link { .. } | BottleneckKind::Queue { .. } => {
                 format!("nothing to set: these {of_whom} fill the path together, and only a faster link would help")
             }
+            BottleneckKind::OwnLink { .. } => format!(
+                "check the sender's own link, up to where this was captured (the speed that its card negotiated, a shaper, a virtual machine's \
+                 limit): no TCP setting makes these {of_whom} faster together than {rate}"
+            ),
             BottleneckKind::Either => format!(
                 "capture the beginning of connections, too, to tell a full link from a policer; either way no TCP setting makes \
                  these {of_whom} faster together than {rate}"

@@ -216,12 +216,35 @@ pub(crate) struct Bins {
     full: Row,
     /// The one after them, which is being filled: nearly every packet looks for it.
     now: Bin,
+    /// What was sent when, more exactly than in bins that have been joined for good.
+    settled: Option<Departures>,
+}
+
+/// What was sent in each bin in which something was.
+#[derive(Clone, Debug)]
+pub(crate) struct Departures {
+    start_ns: u64,
+    width_ns: u64,
+    /// The number of the bin, and the payload, repeats included.
+    list: Box<[(u16, u32)]>,
+}
+
+impl Departures {
+    pub(crate) const fn width_ns(&self) -> u64 {
+        self.width_ns
+    }
+
+    /// When each bin begins, and how much payload it has.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
+        let begins = |place: u16| self.start_ns.saturating_add(self.width_ns.saturating_mul(place.into()));
+        self.list.iter().map(move |&(place, sent)| (begins(place), sent.into()))
+    }
 }
 
 impl Bins {
     pub(crate) fn starting(start_ns: u64) -> Self {
         let end_ns = start_ns.saturating_add(FIRST_WIDTH_NS);
-        Self { start_ns, width_ns: FIRST_WIDTH_NS, end_ns, full: Row::default(), now: Bin::default() }
+        Self { start_ns, width_ns: FIRST_WIDTH_NS, end_ns, full: Row::default(), now: Bin::default(), settled: None }
     }
 
     pub(crate) const fn start_ns(&self) -> u64 {
@@ -395,8 +418,20 @@ impl Bins {
         bins.map(|(place, delivered)| (self.begun_ns(place + 1), delivered))
     }
 
-    /// Joins them for good as [`Bins::coarse`] would: 512 of them take 140 kB, where no two are alike.
-    pub(crate) fn settle(&mut self, least_ns: u64) {
+    /// What was sent when.
+    pub(crate) fn departures(&self) -> Departures {
+        self.settled.clone().unwrap_or_else(|| {
+            let sent = self.runs().flat_map(|run| core::iter::repeat_n(run.bin.sent, run.count as usize));
+            let bins = sent.enumerate().filter(|(_, sent)| *sent > 0);
+            let exact = |(place, sent): (usize, u64)| (place as u16, u32::try_from(sent).unwrap_or(u32::MAX));
+            Departures { start_ns: self.start_ns, width_ns: self.width_ns, list: bins.map(exact).collect() }
+        })
+    }
+
+    /// Joins them for good as [`Bins::coarse`] would: 512 of them take 140 kB, where no two are alike. Where `keeps_departures`, what was sent
+    /// when is remembered as it was, in 8 bytes for each bin with any.
+    pub(crate) fn settle(&mut self, least_ns: u64, keeps_departures: bool) {
+        self.settled = keeps_departures.then(|| self.departures());
         let (joined, width_ns) = self.coarse(least_ns);
         let mut full = Row::default();
         joined.iter().for_each(|bin| full.push(bin, 1));
@@ -613,11 +648,14 @@ mod tests {
             let mut bins = Bins::starting(5);
             for step in 0..count {
                 bins.now().acked += 1 << step;
+                bins.now().sent += (step + 1) % 2;
                 bins.next();
             }
             let least_ns = 3 * FIRST_WIDTH_NS - 1;
-            let before = bins.coarse(least_ns);
-            bins.settle(least_ns);
+            let (before, sent) = (bins.coarse(least_ns), bins.departures());
+            bins.settle(least_ns, true);
+            assert!(sent.iter().eq(bins.departures().iter()), "{count} bins");
+            assert_eq!(sent.iter().count() as u64, count.div_ceil(2));
             assert_eq!(bins.coarse(least_ns), before, "{count} bins");
             assert_eq!(bins.end_ns, 5 + before.0.len() as u64 * before.1);
         }

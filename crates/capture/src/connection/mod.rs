@@ -280,8 +280,11 @@ impl Connection {
     #[cold]
     pub(crate) fn settle(&mut self) {
         let step_ns = self.step_ns();
-        for bins in self.halves.iter_mut().filter_map(|half| half.flight.bins.as_mut()) {
-            bins.settle(step_ns);
+        for half in &mut self.halves {
+            let shows_departures = crate::story::shows_departures(half);
+            if let Some(bins) = &mut half.flight.bins {
+                bins.settle(step_ns, shows_departures);
+            }
         }
     }
 

@@ -4,7 +4,7 @@
 use core::net::IpAddr;
 use std::collections::BTreeMap;
 
-use fullpipe_diagnose::{CommonEnd, Diagnosis, Passage, Transfer, shared_bottleneck};
+use fullpipe_diagnose::{CommonEnd, Diagnosis, Passage, SharedBottleneck, Transfer, own_link, shared_bottleneck};
 
 use super::{Report, Side};
 use crate::{Address, PARTS, connection::half::Half};
@@ -16,6 +16,11 @@ const LEAST_PAYLOAD: u64 = 10 * 1_448;
 /// With less than this, and without a loss, one makes a difference only together with many like it: 200 segments.
 const LITTLE_PAYLOAD: u64 = 200 * 1_448;
 
+/// Whether it is worth keeping when what was sent left the sender, for a comparison with others.
+pub(crate) fn shows_departures(half: &Half) -> bool {
+    half.counters.payload >= LEAST_PAYLOAD
+}
+
 /// What `transfer` shows of a bottleneck that others may share, where it is worth keeping.
 pub(super) fn passage(half: &Half, transfer: &Transfer) -> Option<Passage> {
     let bins = half.flight.bins.as_ref()?;
@@ -26,13 +31,20 @@ pub(super) fn passage(half: &Half, transfer: &Transfer) -> Option<Passage> {
     }
     let start_ns = bins.start_ns();
     let began_us = super::micros(start_ns).get();
-    if half.is_beside_receiver() {
-        return Passage::beside_receiver(transfer, began_us);
+    let mut passage = if half.is_beside_receiver() {
+        Passage::beside_receiver(transfer, began_us)?
+    } else {
+        let last_us = transfer.sender_samples.last()?.at_us.get();
+        let rest = bins.delivered_after(start_ns.saturating_add(last_us.saturating_mul(1_000)));
+        let rest = rest.map(|(at_ns, bytes)| (super::micros(at_ns).get(), bytes));
+        Passage::new(transfer, began_us)?.with_rest(rest)
+    };
+    if shows_departures(half) {
+        let departures = bins.departures();
+        let list = departures.iter().map(|(at_ns, bytes)| (super::micros(at_ns).get() as f64, bytes as f64));
+        passage = passage.with_departures(departures.width_ns() as f64 / 1e3, list);
     }
-    let last_us = transfer.sender_samples.last()?.at_us.get();
-    let rest = bins.delivered_after(start_ns.saturating_add(last_us.saturating_mul(1_000)));
-    let rest = rest.map(|(at_ns, bytes)| (super::micros(at_ns).get(), bytes));
-    Some(Passage::new(transfer, began_us)?.with_rest(rest))
+    Some(passage)
 }
 
 /// What the passages of one follower take at the most, in moments of 32 bytes each: 32 MB of all followers, and four times that while those
@@ -87,7 +99,12 @@ pub(super) fn leave_out_little(reports: &mut [&mut Report], rooms: impl IntoIter
 
 /// Looks at those together that have an end in common, and keeps nothing of what that took.
 pub(super) fn look(reports: &mut [&mut Report]) {
-    for end in [CommonEnd::Receiver, CommonEnd::Sender] {
+    // A link that all leave their sender by comes before any other one.
+    for (end, find) in [
+        (CommonEnd::Sender, own_link as Find),
+        (CommonEnd::Receiver, shared_bottleneck),
+        (CommonEnd::Sender, shared_bottleneck),
+    ] {
         let mut groups: BTreeMap<(Address, u32), Vec<(usize, usize)>> = BTreeMap::new();
         for (place, report) in reports.iter().enumerate() {
             for side in 0..2 {
@@ -98,7 +115,7 @@ pub(super) fn look(reports: &mut [&mut Report]) {
         }
         for ((address, _), group) in groups {
             let name = IpAddr::from(address).to_string();
-            at_once(reports, group).iter().for_each(|group| look_at(reports, group, end, &name));
+            at_once(reports, group).iter().for_each(|group| look_at(reports, group, (end, &name), find));
         }
     }
     let verdicts = reports.iter_mut().flat_map(|report| &mut report.sides).filter_map(|side| side.verdict.as_mut());
@@ -144,11 +161,14 @@ fn share_round_trips(reports: &mut [&mut Report], group: &[(usize, usize)], end:
     }
 }
 
-fn look_at(reports: &mut [&mut Report], group: &[(usize, usize)], end: CommonEnd, name: &str) {
+/// What finds a bottleneck that connections share.
+type Find = fn(&[(&Passage, &Diagnosis)]) -> Option<SharedBottleneck>;
+
+fn look_at(reports: &mut [&mut Report], group: &[(usize, usize)], (end, name): (CommonEnd, &str), find: Find) {
     share_round_trips(reports, group, end);
     let passages: Vec<(&Passage, &Diagnosis)> =
         group.iter().filter_map(|&(place, side)| passage_of(reports[place], side)).collect();
-    let Some(bottleneck) = shared_bottleneck(&passages) else { return };
+    let Some(bottleneck) = find(&passages) else { return };
     for &(place, side) in group {
         // What is explained is no part of another group.
         if let Some(verdict) = &mut reports[place].sides[side].verdict

@@ -196,6 +196,26 @@ fn short_downloads_fill_a_link_together() {
     }
 }
 
+/// Eighty downloads of 50 kB by ab, twelve at a time, from nginx behind a shaper of 20 Mbit/s of its own. Captured behind that, each of them seems
+/// to wait for its application or to be in slow start.
+#[test]
+fn short_downloads_fill_their_senders_own_link() {
+    let found = read("strangers/own-link-a");
+    let judged: Vec<_> =
+        found.connections.iter().filter_map(|report| Some(report.main_side().verdict.clone()?.diagnosis)).collect();
+    assert_eq!(judged.len(), 80);
+    for diagnosis in judged {
+        assert_eq!((diagnosis.limiter, diagnosis.detail), (Limiter::Path, Some(Detail::Saturated)), "{diagnosis:#?}");
+        // 1,448 of 1,514 B are payload.
+        assert!(diagnosis.attainable_bps.is_some_and(|rate| (rate.bps() as f64 / 19.13e6 - 1.0).abs() < 0.01));
+        let first = &diagnosis.evidence[0].text;
+        assert!(
+            first.starts_with("80 connections from 10.80.0.1 carried 19.2 Mbit/s together however many"),
+            "{first}"
+        );
+    }
+}
+
 /// Two of a hundred connections of iperf3 at 100 Mbit/s, starved by the others: one of them never got a full segment through.
 #[test]
 fn what_others_got_through_does_not_vanish_for_its_size() {

@@ -4,7 +4,7 @@ use core::ops::Range;
 
 use proptest::prelude::*;
 
-use super::*;
+use super::{sum::Moment, *};
 use crate::diagnose_streams;
 
 const MSS: f64 = 1_448.0;
@@ -93,6 +93,7 @@ fn senders(count: usize, taker: Taker, seed: u64) -> Vec<Passage> {
         base_rtt: BASE_US,
         empty_rtt: BASE_US,
         mss: MSS,
+        departures: Departures::default(),
     };
     senders.into_iter().map(passage).collect()
 }
@@ -297,6 +298,7 @@ fn beside_their_receiver(is_even: bool) -> Vec<Passage> {
             base_rtt: BASE_US,
             empty_rtt: BASE_US,
             mss: MSS,
+            departures: Departures::default(),
         }
     };
     (0..6).map(passage).collect()
@@ -349,6 +351,7 @@ fn short_ones() -> Vec<Passage> {
             base_rtt: 2.0 * BASE_US,
             empty_rtt: BASE_US,
             mss: MSS,
+            departures: Departures::default(),
         }
     };
     (0..200).map(passage).collect()
@@ -393,6 +396,111 @@ fn short_connections_fill_a_link_that_each_of_them_leaves_before_it_has_opened_i
     };
     with_long.push(Passage { knots: (0..=209).map(long).collect(), ..with_long[0].clone() });
     assert_eq!(found(&with_long, &opening), None);
+}
+
+/// What lets go of segments at the sender, seen behind it.
+#[derive(Clone, Copy, Debug)]
+enum Gate {
+    /// A link of so many bytes a microsecond for all of them.
+    Link(f64),
+    /// So many bytes a microsecond for each of them.
+    Pace(f64),
+    /// Nothing: flights of ten segments, twenty, and so on.
+    Flights,
+}
+
+/// Twenty clients that download a hundred segments again and again, and ask for the next ones within two round trips.
+fn downloads(gate: Gate) -> Vec<Passage> {
+    const SEGMENTS: usize = 100;
+    let mut random = Random(7);
+    let mut all: Vec<Vec<Knot>> = Vec::new();
+    // The download of each client, and when it goes on.
+    let mut clients: Vec<(usize, f64)> = Vec::new();
+    for client in 0..20 {
+        all.push(Vec::new());
+        clients.push((client, BASE_US * random.unit()));
+    }
+    let mut free_at = 0.0_f64;
+    while let Some((download, next)) = clients.iter_mut().min_by(|a, b| a.1.total_cmp(&b.1)) {
+        let at_us = if let Gate::Link(_) = gate { next.max(free_at) } else { *next };
+        if at_us > 10e6 {
+            break;
+        }
+        let count = all[*download].len();
+        let passed = MSS * (count + 1) as f64;
+        all[*download].push(Knot { at_us, passed, arrived: passed, is_loss: false, rtt_us: BASE_US as f32 });
+        *next = match gate {
+            Gate::Link(rate) => {
+                free_at = at_us + MSS / rate;
+                // Some of what others send is sent before its next segment.
+                free_at + MSS / rate * 10.0 * random.unit()
+            }
+            Gate::Pace(rate) => at_us + MSS / rate,
+            Gate::Flights if matches!(count + 1, 10 | 30 | 70) => at_us + BASE_US,
+            Gate::Flights => at_us + 12.0,
+        };
+        if count + 1 == SEGMENTS {
+            *download = all.len();
+            *next += 2.0 * BASE_US * random.unit();
+            all.push(Vec::new());
+        }
+    }
+    let passage = |knots: Vec<Knot>| Passage {
+        departures: Departures::new(BASE_US / 100.0, knots.iter().map(|knot| (knot.at_us, MSS))),
+        knots,
+        wait_us: None,
+        is_counted: false,
+        is_whole: true,
+        is_beside_receiver: false,
+        base_rtt: BASE_US,
+        empty_rtt: BASE_US,
+        mss: MSS,
+    };
+    all.into_iter().filter(|knots| knots.len() > 1).map(passage).collect()
+}
+
+#[test]
+fn what_leaves_by_a_full_link_is_always_the_same_together_and_no_round_trip_shows_its_queue() {
+    let alone = |limiter, detail| Diagnosis { limiter, detail, ..Diagnosis::insufficient(String::new()) };
+    let opening = alone(Limiter::CongestionWindow, Some(Detail::SlowStart));
+    let found = |passages: &[Passage], alone: &Diagnosis| {
+        own_link(&passages.iter().map(|passage| (passage, alone)).collect::<Vec<_>>())
+    };
+    let passages = downloads(Gate::Link(1.25));
+    let bottleneck = found(&passages, &opening).unwrap();
+    assert!((bottleneck.rate.bps() as f64 / 10e6 - 1.0).abs() < 0.02, "{bottleneck:?}");
+    let BottleneckKind::OwnLink { equal } = bottleneck.kind else { panic!("{bottleneck:?}") };
+    assert!((400_000..1_000_000).contains(&equal.bps()), "{equal:?}");
+    let explained = |diagnosis: &Diagnosis, passage: &Passage| {
+        let mut explained = diagnosis.clone();
+        bottleneck.explain(passage, &mut explained, &mut Vec::new(), CommonEnd::Sender, "192.0.2.1");
+        (explained.limiter, explained.detail, explained.or.len())
+    };
+    let late = alone(Limiter::Application, None);
+    assert_eq!(found(&passages, &late), Some(bottleneck));
+    assert_eq!(explained(&opening, &passages[0]), (Limiter::Path, Some(Detail::Saturated), 0));
+    // A processor that serves each as evenly would look the same.
+    assert_eq!(explained(&late, &passages[0]), (Limiter::Path, Some(Detail::Saturated), 1));
+    // A full window is its receiver's, and who sends little beside the others doesn't wait for what they fill.
+    let window = alone(Limiter::ReceiveWindow, None);
+    assert_eq!(explained(&window, &passages[0]).0, Limiter::ReceiveWindow);
+    let mut slow = passages[0].clone();
+    slow.departures = Departures::new(BASE_US, (0..4_u32).map(|number| (BASE_US * f64::from(number), MSS)));
+    assert_eq!(explained(&late, &slow).0, Limiter::Application);
+    // What is lost or queues does so behind the sender's link, and beside the receiver any link makes the sum level.
+    let lost = alone(Limiter::CongestionWindow, Some(Detail::Loss));
+    assert_eq!(found(&passages, &lost), None);
+    let mut coarse = passages.clone();
+    coarse.iter_mut().for_each(|passage| passage.departures.set_every(BASE_US));
+    assert_eq!(found(&coarse, &opening), None);
+    let mut beside_receiver = passages;
+    beside_receiver.iter_mut().step_by(4).for_each(|passage| passage.is_beside_receiver = true);
+    assert_eq!(found(&beside_receiver, &opening), Some(bottleneck));
+    beside_receiver.iter_mut().for_each(|passage| passage.is_beside_receiver = true);
+    assert_eq!(found(&beside_receiver, &opening), None);
+    for gate in [Gate::Flights, Gate::Pace(0.0625), Gate::Pace(0.25)] {
+        assert_eq!(found(&downloads(gate), &opening), None, "{gate:?}");
+    }
 }
 
 /// A hundred drawn groups of `count` senders, of which `is_such` says how many there are.
@@ -470,7 +578,7 @@ proptest! {
             knots.sort_unstable();
             let knot = |(at_us, passed, is_loss): (u64, u64, bool)| Knot { at_us: at_us as f64, passed: passed as f64, arrived: passed as f64, is_loss, rtt_us: (passed / 7) as f32 };
             let knots = knots.into_iter().map(knot).collect();
-            Passage { knots, wait_us, is_counted: false, is_whole: true, is_beside_receiver: true, base_rtt, empty_rtt: base_rtt, mss: MSS }
+            Passage { knots, wait_us, is_counted: false, is_whole: true, is_beside_receiver: true, base_rtt, empty_rtt: base_rtt, mss: MSS, departures: Departures::default() }
         };
         let passages: Vec<Passage> = passages.into_iter().map(passage).collect();
         found(&passages);
