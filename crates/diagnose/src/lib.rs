@@ -27,7 +27,7 @@ mod verdict;
 mod windows;
 
 pub use diagnosis::{Alternative, Confidence, Detail, Diagnosis, Evidence, Limiter, Shares, limit_words, percent};
-pub use shared::{BottleneckKind, CommonEnd, Passage, SharedBottleneck, own_link, shared_bottleneck};
+pub use shared::{BottleneckKind, CapturePlace, CommonEnd, Passage, SharedBottleneck, own_link, shared_bottleneck};
 pub use streams::diagnose_streams;
 pub use transfer::{
     Buffer, CongestionState, Drop, Drops, End, Opening, PacketSample, PathRate, ReceiverSample, RttSummary,

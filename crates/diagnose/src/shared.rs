@@ -17,7 +17,7 @@ mod sum;
 #[cfg(test)]
 mod tests;
 
-pub use departures::own_link;
+pub use departures::{CapturePlace, own_link};
 use departures::{Departures, may_have_waited};
 use sum::{Level, Levels, Span, Sum};
 
@@ -171,10 +171,16 @@ impl Passage {
         self
     }
 
-    /// The same with what left the sender: from moments on (in microseconds on the clock of all) in the next `every_us` so much.
+    /// The same with what left the sender, as the place of a capture saw it: from moments on (in microseconds on the clock of all) in the next
+    /// `every_us` so much.
     #[must_use]
-    pub fn with_departures(mut self, every_us: f64, list: impl Iterator<Item = (f64, f64)>) -> Self {
-        self.departures = Departures::new(every_us, list);
+    pub fn with_departures(
+        mut self,
+        every_us: f64,
+        seen: CapturePlace,
+        list: impl Iterator<Item = (f64, f64)>,
+    ) -> Self {
+        self.departures = Departures::new(every_us, seen, list);
         self
     }
 

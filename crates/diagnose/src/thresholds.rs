@@ -612,23 +612,28 @@ pub(crate) const SHARED_QUEUED_UNEVEN: f64 = 0.05;
 
 /// The link that connections leave their sender by is full where what all of them send is the same over times of so many segments and so many
 /// microseconds, to within `SHARED_QUEUED_UNEVEN` and `SHARED_SEGMENTS`, in so many of them and for so much of the time. Seen are 0.84 to 0.97
-/// behind shapers of 10 to 500 Mbit/s, 0.20 to 0.37 of servers that wait for their processor, 0.32 to 0.55 where each connection is paced, and
-/// 0.04 to 0.06 of flights over a path that isn't full. Over longer times what waits for something becomes more even.
+/// behind shapers of 5 to 500 Mbit/s, 0.52 and 0.56 where their clients left them idle at times, 0.20 to 0.48 of servers that wait for their
+/// processor, 0.32 to 0.80 where each connection is paced, and 0.04 to 0.19 of flights over a path that isn't full.
 pub(crate) const OWN_LINK_SEGMENTS: f64 = 64.0;
 pub(crate) const OWN_LINK_US: f64 = 10_000.0;
-pub(crate) const OWN_LINK_LEAST: usize = 32;
+pub(crate) const OWN_LINK_LEAST: usize = 20;
 pub(crate) const OWN_LINK_LEVEL: f64 = 0.7;
 
-/// ... and that is steadier by this factor than what each one of them sends times how many are sending: seen are 0.07 to 0.58 behind shapers,
-/// and 1.1 and more where each one is paced.
-pub(crate) const OWN_LINK_STEADIER: f64 = 0.75;
+/// ... and that is steadier by this factor than what each one of them sends times how many are sending (medians), where that is another number
+/// than usual by this part, but not less than that part of it, in so many of those times: seen are 0.04 to 0.29 behind full links, and 0.83 and
+/// more where each one is paced.
+pub(crate) const OWN_LINK_STEADIER: f64 = 0.5;
+pub(crate) const OWN_LINK_OTHERS: f64 = 0.05;
+pub(crate) const OWN_LINK_FEW: f64 = 0.5;
+pub(crate) const OWN_LINK_TELLING: usize = 8;
 
 /// ... (when nearly all of what they send left has to be known more finely than those times, by this factor) ...
 pub(crate) const OWN_LINK_KNOWN: f64 = 0.75;
 pub(crate) const OWN_LINK_FINER: f64 = 4.0;
 
-/// ... and this part of what they send at least is of such as may have waited for it, and of such as weren't captured beside their receiver.
-pub(crate) const OWN_LINK_PART: f64 = 0.5;
+/// ... and this part of what they send at least is of such as may have waited for it: alone, the others seem to fill the path (seen are 0.39 and
+/// more, 0.18 of long transfers).
+pub(crate) const OWN_LINK_WAITING: f64 = 0.25;
 
 /// A connection that seems, beside its receiver, to be held by its application may be one of those that fill the link where what arrives of it
 /// is the same over eight round trips, to within `SHARED_QUEUED_UNEVEN` and a segment, for this part of the time: seen are 0.6 and more of

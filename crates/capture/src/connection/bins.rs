@@ -421,10 +421,16 @@ impl Bins {
     /// What was sent when.
     pub(crate) fn departures(&self) -> Departures {
         self.settled.clone().unwrap_or_else(|| {
-            let sent = self.runs().flat_map(|run| core::iter::repeat_n(run.bin.sent, run.count as usize));
-            let bins = sent.enumerate().filter(|(_, sent)| *sent > 0);
-            let exact = |(place, sent): (usize, u64)| (place as u16, u32::try_from(sent).unwrap_or(u32::MAX));
-            Departures { start_ns: self.start_ns, width_ns: self.width_ns, list: bins.map(exact).collect() }
+            let (mut list, mut place) = (Vec::new(), 0_u16);
+            for Run { bin, count } in self.runs() {
+                let next = place + count as u16;
+                if bin.sent > 0 {
+                    let sent = u32::try_from(bin.sent).unwrap_or(u32::MAX);
+                    list.extend((place..next).map(|place| (place, sent)));
+                }
+                place = next;
+            }
+            Departures { start_ns: self.start_ns, width_ns: self.width_ns, list: list.into() }
         })
     }
 

@@ -53,6 +53,11 @@ const EARLY_NS: u64 = 1_000_000;
 const STARVED_PART: u64 = 5;
 const LEAST_STARVED_NS: u64 = 5_000_000;
 
+/// A queue stands where a round trip takes longer than the shortest by this part of it and this time, as the judge has it (`QUEUE_FACTOR`,
+/// `SHARED_STANDING_US`).
+const QUEUED_PART: u64 = 4;
+const QUEUED_NS: u64 = 3_000_000;
+
 /// Beside the receiver, the way to it takes less than this part of the way to the sender.
 const WAIT_PART: u64 = 8;
 
@@ -268,8 +273,10 @@ pub(crate) struct Half {
     /// The receiver's window is closed.
     pub(crate) closed: bool,
     raw_window: u16,
-    /// The round trip from the place of capture, least seen.
-    pub(crate) round_trips: u64,
+    /// How many round trips from the place of capture were seen.
+    pub(crate) round_trips: u32,
+    /// Of those, so much longer than the shortest from the place of capture that a queue stood behind that.
+    pub(crate) queued_trips: u32,
     first_from: Option<u64>,
     /// The payload of the first segment that has any.
     first_len: u32,
@@ -340,6 +347,7 @@ impl Half {
             closed: false,
             raw_window: 0,
             round_trips: 0,
+            queued_trips: 0,
             first_from: None,
             first_len: 0,
             full_end: None,
@@ -394,6 +402,7 @@ impl Half {
             closed,
             raw_window,
             round_trips,
+            queued_trips,
             first_from,
             first_len,
             full_end,
@@ -423,7 +432,8 @@ impl Half {
         (*snd_max, *una, *acked, *karn, *duplicates) = (BASE, BASE, false, 0, 0);
         (*srtt_ns, *rttvar_ns, *queueing) = (0, 0, Queueing::default());
         (*lone, *writes, *closed, *raw_window) = (Lone::default(), Writes::default(), false, 0);
-        (*round_trips, *first_from, *full_end, *first_data_ns, *last_data_ns) = (0, None, None, None, 0);
+        (*round_trips, *queued_trips) = (0, 0);
+        (*first_from, *full_end, *first_data_ns, *last_data_ns) = (None, None, None, 0);
         (*fin, *stuck, *black_hole) = (None, None, None);
         (*too_large, *begins_beyond) = (None, false);
         (*silence, *is_hollow) = (Silence::default(), false);
@@ -1167,7 +1177,9 @@ impl Half {
             self.sent.pop_front();
             newest = Some(sent);
         }
-        if let Some(sent) = newest.filter(|sent| sent.end > self.karn) {
+        let unseen = self.holes.forget_below(ack);
+        // Where the capture lacks what was sent before, what it has may have been sent again.
+        if let Some(sent) = newest.filter(|sent| sent.end > self.karn && unseen == 0) {
             self.on_round_trip(now, now.saturating_sub(sent.at_ns));
         }
         if is_pure && ack >= self.snd_max && self.lone.acked_ns.is_none() {
@@ -1182,7 +1194,6 @@ impl Half {
         if let Some(bins) = &mut self.flight.bins {
             bins.now().delivered += moved.saturating_sub(sacked);
         }
-        let unseen = self.holes.forget_below(ack);
         self.note_unseen(unseen);
         self.una = self.una.max(ack);
         if self.first_data_ns.is_some() && moved > 0 {
@@ -1195,7 +1206,10 @@ impl Half {
     fn on_round_trip(&mut self, now: u64, trip_ns: u64) {
         self.far.note(trip_ns, 0);
         let whole_ns = trip_ns.saturating_add(self.shift_ns(now));
-        self.round_trips += 1;
+        self.round_trips = self.round_trips.saturating_add(1);
+        if self.far.least_ns.is_some_and(|least_ns| trip_ns >= least_ns + (least_ns / QUEUED_PART).max(QUEUED_NS)) {
+            self.queued_trips = self.queued_trips.saturating_add(1);
+        }
         // RFC 6298, section 2.
         if self.srtt_ns == 0 {
             (self.srtt_ns, self.rttvar_ns) = (whole_ns, whole_ns / 2);

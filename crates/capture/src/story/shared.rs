@@ -4,7 +4,9 @@
 use core::net::IpAddr;
 use std::collections::BTreeMap;
 
-use fullpipe_diagnose::{CommonEnd, Diagnosis, Passage, SharedBottleneck, Transfer, own_link, shared_bottleneck};
+use fullpipe_diagnose::{
+    CapturePlace, CommonEnd, Diagnosis, Passage, SharedBottleneck, Transfer, own_link, shared_bottleneck,
+};
 
 use super::{Report, Side};
 use crate::{Address, PARTS, connection::half::Half};
@@ -39,13 +41,19 @@ pub(super) fn passage(half: &Half, transfer: &Transfer) -> Option<Passage> {
         let rest = rest.map(|(at_ns, bytes)| (super::micros(at_ns).get(), bytes));
         Passage::new(transfer, began_us)?.with_rest(rest)
     };
-    if shows_departures(half) {
+    if let Some(far_ns) = half.far.least_ns.filter(|_| shows_departures(half)) {
         let departures = bins.departures();
         let list = departures.iter().map(|(at_ns, bytes)| (super::micros(at_ns).get() as f64, bytes as f64));
-        passage = passage.with_departures(departures.width_ns() as f64 / 1e3, list);
+        let [every_us, to_sender_us, to_receiver_us] =
+            [departures.width_ns(), half.near_ns(), far_ns].map(|ns| ns as f64 / 1e3);
+        let queued = f64::from(half.queued_trips) / f64::from(half.round_trips.max(1));
+        passage = passage.with_departures(every_us, CapturePlace { to_sender_us, to_receiver_us, queued }, list);
     }
     Some(passage)
 }
+
+/// Round trips over the empty path are the same to within this factor.
+const NEAR: f64 = 1.25;
 
 /// What the passages of one follower take at the most, in moments of 32 bytes each: 32 MB of all followers, and four times that while those
 /// that have an end in common are looked at.
@@ -99,12 +107,8 @@ pub(super) fn leave_out_little(reports: &mut [&mut Report], rooms: impl IntoIter
 
 /// Looks at those together that have an end in common, and keeps nothing of what that took.
 pub(super) fn look(reports: &mut [&mut Report]) {
-    // A link that all leave their sender by comes before any other one.
-    for (end, find) in [
-        (CommonEnd::Sender, own_link as Find),
-        (CommonEnd::Receiver, shared_bottleneck),
-        (CommonEnd::Sender, shared_bottleneck),
-    ] {
+    // A link that all leave their sender by comes before any other one, and no round trip tells of it.
+    for (end, is_own) in [(CommonEnd::Sender, true), (CommonEnd::Receiver, false), (CommonEnd::Sender, false)] {
         let mut groups: BTreeMap<(Address, u32), Vec<(usize, usize)>> = BTreeMap::new();
         for (place, report) in reports.iter().enumerate() {
             for side in 0..2 {
@@ -115,7 +119,14 @@ pub(super) fn look(reports: &mut [&mut Report]) {
         }
         for ((address, _), group) in groups {
             let name = IpAddr::from(address).to_string();
-            at_once(reports, group).iter().for_each(|group| look_at(reports, group, (end, &name), find));
+            for group in at_once(reports, group) {
+                if is_own {
+                    look_at(reports, &group, (end, &name), own_link);
+                } else {
+                    share_round_trips(reports, &group, end);
+                    look_at(reports, &group, (end, &name), shared_bottleneck);
+                }
+            }
         }
     }
     let verdicts = reports.iter_mut().flat_map(|report| &mut report.sides).filter_map(|side| side.verdict.as_mut());
@@ -125,7 +136,8 @@ pub(super) fn look(reports: &mut [&mut Report]) {
 /// Those of a group whose connections lasted at the same time, or are linked by others that did: what held them at another time may be another
 /// bottleneck.
 fn at_once(reports: &[&mut Report], mut group: Vec<(usize, usize)>) -> Vec<Vec<(usize, usize)>> {
-    group.sort_by_key(|&(place, _)| reports[place].started_ns);
+    // In an order that does not depend on where each was kept: sums of fractions do.
+    group.sort_by_key(|&(place, side)| (reports[place].started_ns, reports[place].first_packet, side));
     let mut groups: Vec<Vec<(usize, usize)>> = Vec::new();
     let mut until_ns = 0;
     for one in group {
@@ -151,7 +163,7 @@ fn share_round_trips(reports: &mut [&mut Report], group: &[(usize, usize)], end:
     }
     for pair in pairs.into_values() {
         let passages = pair.iter().filter_map(|&(place, side)| passage_of(reports[place], side));
-        let shortest = passages.map(|(passage, _)| passage.base_rtt()).fold(f64::MAX, f64::min);
+        let shortest = shortest(passages.map(|(passage, _)| passage.base_rtt()).collect());
         for (place, side) in pair {
             let verdict = reports[place].sides[side].verdict.as_mut();
             if let Some(passage) = verdict.and_then(|verdict| verdict.passage.as_mut()) {
@@ -161,11 +173,20 @@ fn share_round_trips(reports: &mut [&mut Report], group: &[(usize, usize)], end:
     }
 }
 
+/// The shortest of them that one in a hundred comes near to: a capture that lacks packets gives a connection now and then a round trip that
+/// never was.
+fn shortest(mut all: Vec<f64>) -> f64 {
+    all.sort_unstable_by(f64::total_cmp);
+    let others = all.len().saturating_sub(1) / 100;
+    let has_others = |place: &usize| all.get(place + others).is_some_and(|last| *last <= NEAR * all[*place]);
+    let place = (0..all.len()).find(has_others).unwrap_or_default();
+    all.get(place).copied().unwrap_or(f64::MAX)
+}
+
 /// What finds a bottleneck that connections share.
 type Find = fn(&[(&Passage, &Diagnosis)]) -> Option<SharedBottleneck>;
 
 fn look_at(reports: &mut [&mut Report], group: &[(usize, usize)], (end, name): (CommonEnd, &str), find: Find) {
-    share_round_trips(reports, group, end);
     let passages: Vec<(&Passage, &Diagnosis)> =
         group.iter().filter_map(|&(place, side)| passage_of(reports[place], side)).collect();
     let Some(bottleneck) = find(&passages) else { return };
@@ -219,6 +240,17 @@ mod tests {
         let has_one = |side: &&Side| side.verdict.as_ref().is_some_and(|verdict| verdict.passage.is_some());
         let sides: Vec<&Side> = reports.iter().flat_map(|report| &report.sides).filter(has_one).collect();
         [sides.len(), sides.iter().filter(|side| has_little(side)).count()]
+    }
+
+    #[test]
+    fn a_round_trip_that_only_few_of_many_saw_is_none() {
+        let found = |all: Vec<f64>| shortest(all) as u64;
+        assert_eq!(found(vec![3.0, 1.0, 2.0]), 1);
+        let of = |few: usize| found((0..few).map(|_| 1.0).chain((0..300 - few).map(|_| 10.0)).collect());
+        assert_eq!([of(1), of(2), of(3), of(300)], [10, 10, 1, 1]);
+        assert_eq!(found(Vec::new()), u64::MAX);
+        // None is near to two others: nobody knows better.
+        assert_eq!(found((0..300).map(|number| 2.0_f64.powi(number)).collect()), 1);
     }
 
     #[test]

@@ -46,11 +46,7 @@ pub(super) fn transfer(
         receiver: end(connection, other(sender), to),
         bytes: Bytes::new(super::carried(half, connection.half(other(sender)))),
         duration_us: micros(sending_ns),
-        idle_rtt: (trip_ns > 0).then(|| RttSummary {
-            min_us: idle,
-            p50_us: idle,
-            count: u32::try_from(half.round_trips).unwrap_or(u32::MAX),
-        }),
+        idle_rtt: (trip_ns > 0).then_some(RttSummary { min_us: idle, p50_us: idle, count: half.round_trips }),
         path_mtu: connection.too_big_mtu,
         lost_size: half.lost_size(announced(connection, sender), silent_ns(connection, half)),
         full_size_passed: half.full_size_passed(),

@@ -12,28 +12,35 @@ use super::{
 };
 use crate::{Diagnosis, Limiter, stats, thresholds};
 
+/// Where on the way a connection was captured.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct CapturePlace {
+    /// From there to the sender and back, at least, in microseconds.
+    pub to_sender_us: f64,
+    /// From there to the receiver and back, at least, in microseconds.
+    pub to_receiver_us: f64,
+    /// This part of the round trips to the receiver showed a queue (0 to 1).
+    pub queued: f64,
+}
+
 /// What left a sender, as the place of a capture saw it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Departures {
     /// When the first begins, in microseconds on the clock of all.
     begin_us: f64,
     /// How long each is, in microseconds.
-    every_us: f64,
+    pub(super) every_us: f64,
+    pub(super) seen: CapturePlace,
     /// In order of time: so many microseconds after `begin_us`, and how much payload left in the time from there on.
     list: Box<[(f32, f32)]>,
 }
 
 impl Departures {
-    pub(super) fn new(every_us: f64, list: impl Iterator<Item = (f64, f64)>) -> Self {
+    pub(super) fn new(every_us: f64, seen: CapturePlace, list: impl Iterator<Item = (f64, f64)>) -> Self {
         let mut list = list.peekable();
         let begin_us = list.peek().map_or(0.0, |(at_us, _)| *at_us);
         let list = list.map(|(at_us, bytes)| ((at_us - begin_us) as f32, bytes as f32)).collect();
-        Self { begin_us, every_us, list }
-    }
-
-    #[cfg(test)]
-    pub(super) const fn set_every(&mut self, every_us: f64) {
-        self.every_us = every_us;
+        Self { begin_us, every_us, seen, list }
     }
 
     /// How many moments of 32 bytes they take.
@@ -104,15 +111,13 @@ pub fn own_link(all: &[(&Passage, &Diagnosis)]) -> Option<SharedBottleneck> {
         such.map(|(passage, _)| passage.departures.bytes()).sum::<f64>()
     };
     let whole = bytes_of(|_, _| true);
-    let is_most = |bytes: f64| bytes >= thresholds::OWN_LINK_PART * whole;
-    // Who has losses, or a queue, has them behind the capture. What the capture is beside of is the same for all: an answer that waits in the
-    // sender's queue makes it seem far from the sender.
-    let are_waiting = are_several(all, may_have_waited) && is_most(bytes_of(may_have_waited));
-    if !are_waiting || !is_most(bytes_of(|passage, _| !passage.is_beside_receiver)) {
+    let are_waiting =
+        are_several(all, may_have_waited) && bytes_of(may_have_waited) >= thresholds::OWN_LINK_WAITING * whole;
+    if !are_waiting || !are_captured_beside_sender(all) || is_queue_behind(all) {
         return None;
     }
     let mut turns: Vec<Turn> = all.iter().flat_map(|(passage, _)| passage.departures.turns()).collect();
-    turns.sort_by(|a, b| a.at_us.total_cmp(&b.at_us));
+    turns.sort_unstable_by(|a, b| a.at_us.total_cmp(&b.at_us));
     let Busy { time, sending, .. } = busy_times(&turns, f64::MAX).pop()?;
     let mss = all.iter().map(|(passage, _)| passage.mss).fold(0.0, f64::max);
     let least = (thresholds::OWN_LINK_SEGMENTS * mss * stats::fraction(time, whole)).max(thresholds::OWN_LINK_US);
@@ -140,15 +145,38 @@ pub fn own_link(all: &[(&Passage, &Diagnosis)]) -> Option<SharedBottleneck> {
     })
 }
 
-/// Whether each connection sends at a rate of its own: then the sum follows how many of them send. That of a full link doesn't.
-fn is_of_each(busy: &[Busy], rate: f64) -> bool {
-    let each = stats::median(busy.iter().map(|busy| (stats::fraction(busy.left, busy.sending), busy.time)));
-    let off = |expected: &dyn Fn(&Busy) -> f64| {
-        let off = busy.iter().map(|busy| ((busy.left - expected(busy)).abs(), busy.time));
-        stats::quantile(off, thresholds::POLICED_LEVEL).unwrap_or_default()
+/// Whether the place of the capture is nearer to their sender. It is the same for all, and what waits in the sender's queue makes the sender seem
+/// far away: who waited least tells.
+fn are_captured_beside_sender(all: &[(&Passage, &Diagnosis)]) -> bool {
+    let least = |us: fn(&CapturePlace) -> f64| {
+        let known = all.iter().map(|(passage, _)| &passage.departures).filter(|departures| !departures.list.is_empty());
+        known.map(|departures| us(&departures.seen)).fold(f64::MAX, f64::min)
     };
-    let each = each.unwrap_or_default();
-    off(&|busy| rate * busy.time) > thresholds::OWN_LINK_STEADIER * off(&|busy| each * busy.sending)
+    least(|seen| seen.to_sender_us) < least(|seen| seen.to_receiver_us)
+}
+
+/// Whether round trips show a queue for most of what was sent, behind the place of the capture.
+fn is_queue_behind(all: &[(&Passage, &Diagnosis)]) -> bool {
+    let each = all.iter().map(|(passage, _)| (passage.departures.seen.queued, passage.departures.bytes()));
+    stats::median(each).is_some_and(|queued| queued >= thresholds::SHARED_QUEUED)
+}
+
+/// Whether each connection sends at a rate of its own: then the sum follows how many of them send. That of a full link doesn't. Times in which
+/// more or fewer than usual send tell, but not so few that they might leave the link idle.
+fn is_of_each(busy: &[Busy], rate: f64) -> bool {
+    let median =
+        |of: &dyn Fn(&Busy) -> f64| stats::median(busy.iter().map(|busy| (of(busy), busy.time))).unwrap_or_default();
+    let (usual, each) = (median(&|busy| busy.sending / busy.time), median(&|busy| busy.left / busy.sending));
+    let tells = |busy: &&Busy| {
+        let part = busy.sending / (busy.time * usual);
+        part >= thresholds::OWN_LINK_FEW && (part - 1.0).abs() >= thresholds::OWN_LINK_OTHERS
+    };
+    let off = |expected: &dyn Fn(&Busy) -> f64| {
+        let off = |busy: &Busy| ((busy.left - expected(busy)).abs() / busy.time, busy.time);
+        stats::median(busy.iter().filter(tells).map(off)).unwrap_or_default()
+    };
+    busy.iter().filter(tells).count() < thresholds::OWN_LINK_TELLING
+        || off(&|busy| rate * busy.time) > thresholds::OWN_LINK_STEADIER * off(&|busy| each * busy.sending)
 }
 
 /// The time in which connections send, in pieces of at least so many microseconds, but for the last one.

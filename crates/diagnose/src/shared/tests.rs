@@ -10,6 +10,7 @@ use crate::diagnose_streams;
 const MSS: f64 = 1_448.0;
 const BASE_US: f64 = 100_000.0;
 const SECONDS: f64 = 30.0;
+const AT_SENDER: CapturePlace = CapturePlace { to_sender_us: 10.0, to_receiver_us: BASE_US, queued: 0.1 };
 
 /// Numerical Recipes' generator: enough for jitter.
 struct Random(u64);
@@ -446,7 +447,7 @@ fn downloads(gate: Gate) -> Vec<Passage> {
         }
     }
     let passage = |knots: Vec<Knot>| Passage {
-        departures: Departures::new(BASE_US / 100.0, knots.iter().map(|knot| (knot.at_us, MSS))),
+        departures: Departures::new(BASE_US / 100.0, AT_SENDER, knots.iter().map(|knot| (knot.at_us, MSS))),
         knots,
         wait_us: None,
         is_counted: false,
@@ -485,19 +486,27 @@ fn what_leaves_by_a_full_link_is_always_the_same_together_and_no_round_trip_show
     let window = alone(Limiter::ReceiveWindow, None);
     assert_eq!(explained(&window, &passages[0]).0, Limiter::ReceiveWindow);
     let mut slow = passages[0].clone();
-    slow.departures = Departures::new(BASE_US, (0..4_u32).map(|number| (BASE_US * f64::from(number), MSS)));
+    slow.departures = Departures::new(BASE_US, AT_SENDER, (0..4_u32).map(|number| (BASE_US * f64::from(number), MSS)));
     assert_eq!(explained(&late, &slow).0, Limiter::Application);
     // What is lost or queues does so behind the sender's link, and beside the receiver any link makes the sum level.
     let lost = alone(Limiter::CongestionWindow, Some(Detail::Loss));
     assert_eq!(found(&passages, &lost), None);
-    let mut coarse = passages.clone();
-    coarse.iter_mut().for_each(|passage| passage.departures.set_every(BASE_US));
-    assert_eq!(found(&coarse, &opening), None);
-    let mut beside_receiver = passages;
-    beside_receiver.iter_mut().step_by(4).for_each(|passage| passage.is_beside_receiver = true);
-    assert_eq!(found(&beside_receiver, &opening), Some(bottleneck));
-    beside_receiver.iter_mut().for_each(|passage| passage.is_beside_receiver = true);
-    assert_eq!(found(&beside_receiver, &opening), None);
+    let with = |change: &dyn Fn(usize, &mut Passage)| {
+        let mut passages = passages.clone();
+        passages.iter_mut().enumerate().for_each(|(number, passage)| change(number, passage));
+        found(&passages, &opening)
+    };
+    assert_eq!(with(&|_, passage| passage.departures.seen.queued = 0.6), None);
+    // An answer that waits in the sender's queue makes the sender seem far away.
+    let seems_far = |passage: &mut Passage| passage.departures.seen.to_sender_us = 2.0 * BASE_US;
+    assert_eq!(
+        with(&|number, passage| if number % 4 > 0 {
+            seems_far(passage)
+        }),
+        Some(bottleneck)
+    );
+    assert_eq!(with(&|_, passage| seems_far(passage)), None);
+    assert_eq!(with(&|_, passage| passage.departures.every_us = BASE_US), None);
     for gate in [Gate::Flights, Gate::Pace(0.0625), Gate::Pace(0.25)] {
         assert_eq!(found(&downloads(gate), &opening), None, "{gate:?}");
     }
@@ -578,7 +587,8 @@ proptest! {
             knots.sort_unstable();
             let knot = |(at_us, passed, is_loss): (u64, u64, bool)| Knot { at_us: at_us as f64, passed: passed as f64, arrived: passed as f64, is_loss, rtt_us: (passed / 7) as f32 };
             let knots = knots.into_iter().map(knot).collect();
-            Passage { knots, wait_us, is_counted: false, is_whole: true, is_beside_receiver: true, base_rtt, empty_rtt: base_rtt, mss: MSS, departures: Departures::default() }
+            Passage { knots, wait_us, is_counted: false, is_whole: true, is_beside_receiver: true, base_rtt, empty_rtt: base_rtt, mss: MSS,
+            departures: Departures::default() }
         };
         let passages: Vec<Passage> = passages.into_iter().map(passage).collect();
         found(&passages);
