@@ -539,9 +539,10 @@ impl SharedBottleneck {
             let share = diagnosis.shares.entry(Limiter::Path).or_insert(0.0);
             *share += part;
             diagnosis.share = *share;
-            // How many were lost still holds, and when; that no queue formed, or a buffer was full, was this connection's guess.
+            // How many were lost still holds, and when; that no queue formed, a buffer was full, or nothing was in its way, was this connection's
+            // guess.
             let last = diagnosis.evidence.len().saturating_sub(1);
-            let kept = usize::from(diagnosis.limiter == Limiter::CongestionWindow);
+            let kept = usize::from(is_its_doing(diagnosis.limiter, diagnosis.detail));
             diagnosis.evidence.drain(kept.min(last)..last);
         }
         for run in std::mem::take(runs) {
