@@ -1,6 +1,8 @@
 //! A timeline of bounded size: bins of equal width that double it when there is no room for more. Between packets nothing
 //! happens but that time passes: such bins are alike, and kept once. What is *not* here: what the figures mean.
 
+use std::borrow::Cow;
+
 /// Most bins of one direction. The judge looks at round trips, and a transfer of this many is a long one.
 const MOST: usize = 512;
 
@@ -419,8 +421,8 @@ impl Bins {
     }
 
     /// What was sent when.
-    pub(crate) fn departures(&self) -> Departures {
-        self.settled.clone().unwrap_or_else(|| {
+    pub(crate) fn departures(&self) -> Cow<'_, Departures> {
+        self.settled.as_ref().map(Cow::Borrowed).unwrap_or_else(|| {
             let (mut list, mut place) = (Vec::new(), 0_u16);
             for Run { bin, count } in self.runs() {
                 let next = place + count as u16;
@@ -430,14 +432,14 @@ impl Bins {
                 }
                 place = next;
             }
-            Departures { start_ns: self.start_ns, width_ns: self.width_ns, list: list.into() }
+            Cow::Owned(Departures { start_ns: self.start_ns, width_ns: self.width_ns, list: list.into() })
         })
     }
 
     /// Joins them for good as [`Bins::coarse`] would: 512 of them take 140 kB, where no two are alike. Where `keeps_departures`, what was sent
     /// when is remembered as it was, in 8 bytes for each bin with any.
     pub(crate) fn settle(&mut self, least_ns: u64, keeps_departures: bool) {
-        self.settled = keeps_departures.then(|| self.departures());
+        self.settled = keeps_departures.then(|| self.departures().into_owned());
         let (joined, width_ns) = self.coarse(least_ns);
         let mut full = Row::default();
         joined.iter().for_each(|bin| full.push(bin, 1));
@@ -658,7 +660,7 @@ mod tests {
                 bins.next();
             }
             let least_ns = 3 * FIRST_WIDTH_NS - 1;
-            let (before, sent) = (bins.coarse(least_ns), bins.departures());
+            let (before, sent) = (bins.coarse(least_ns), bins.departures().into_owned());
             bins.settle(least_ns, true);
             assert!(sent.iter().eq(bins.departures().iter()), "{count} bins");
             assert_eq!(sent.iter().count() as u64, count.div_ceil(2));

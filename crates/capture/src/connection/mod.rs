@@ -281,9 +281,9 @@ impl Connection {
     pub(crate) fn settle(&mut self) {
         let step_ns = self.step_ns();
         for half in &mut self.halves {
-            let shows_departures = crate::story::shows_departures(half);
+            let keeps_departures = crate::story::is_worth_comparing(half);
             if let Some(bins) = &mut half.flight.bins {
-                bins.settle(step_ns, shows_departures);
+                bins.settle(step_ns, keeps_departures);
             }
         }
     }

@@ -8,7 +8,7 @@ mod sizes;
 mod transfer;
 
 pub use reports::Reports;
-pub(crate) use shared::shows_departures;
+pub(crate) use shared::is_worth_comparing;
 
 use fullpipe_diagnose::{
     Detail, Diagnosis, Limiter, Passage, Run, SenderSample, SynFacts, Transfer, diagnose_with_runs,

@@ -18,8 +18,8 @@ const LEAST_PAYLOAD: u64 = 10 * 1_448;
 /// With less than this, and without a loss, one makes a difference only together with many like it: 200 segments.
 const LITTLE_PAYLOAD: u64 = 200 * 1_448;
 
-/// Whether it is worth keeping when what was sent left the sender, for a comparison with others.
-pub(crate) fn shows_departures(half: &Half) -> bool {
+/// Whether so much was sent that it is worth comparing with what others sent meanwhile.
+pub(crate) fn is_worth_comparing(half: &Half) -> bool {
     half.counters.payload >= LEAST_PAYLOAD
 }
 
@@ -27,8 +27,7 @@ pub(crate) fn shows_departures(half: &Half) -> bool {
 pub(super) fn passage(half: &Half, transfer: &Transfer) -> Option<Passage> {
     let bins = half.flight.bins.as_ref()?;
     let has_losses = transfer.drops.as_ref().is_some_and(|drops| !drops.list.is_empty());
-    let is_much = half.counters.payload >= LEAST_PAYLOAD;
-    if !has_losses && !is_much {
+    if !has_losses && !is_worth_comparing(half) {
         return None;
     }
     let start_ns = bins.start_ns();
@@ -41,7 +40,7 @@ pub(super) fn passage(half: &Half, transfer: &Transfer) -> Option<Passage> {
         let rest = rest.map(|(at_ns, bytes)| (super::micros(at_ns).get(), bytes));
         Passage::new(transfer, began_us)?.with_rest(rest)
     };
-    if let Some(far_ns) = half.far.least_ns.filter(|_| shows_departures(half)) {
+    if let Some(far_ns) = half.far.least_ns.filter(|_| is_worth_comparing(half)) {
         let departures = bins.departures();
         let list = departures.iter().map(|(at_ns, bytes)| (super::micros(at_ns).get() as f64, bytes as f64));
         let [every_us, to_sender_us, to_receiver_us] =

@@ -33,24 +33,22 @@ pub(super) struct Departures {
     pub(super) seen: CapturePlace,
     /// In order of time: so many microseconds after `begin_us`, and how much payload left in the time from there on.
     list: Box<[(f32, f32)]>,
+    /// How much left in all.
+    bytes: f64,
 }
 
 impl Departures {
     pub(super) fn new(every_us: f64, seen: CapturePlace, list: impl Iterator<Item = (f64, f64)>) -> Self {
         let mut list = list.peekable();
         let begin_us = list.peek().map_or(0.0, |(at_us, _)| *at_us);
-        let list = list.map(|(at_us, bytes)| ((at_us - begin_us) as f32, bytes as f32)).collect();
-        Self { begin_us, every_us, seen, list }
+        let list: Box<[_]> = list.map(|(at_us, bytes)| ((at_us - begin_us) as f32, bytes as f32)).collect();
+        let bytes = list.iter().map(|(_, bytes)| f64::from(*bytes)).sum();
+        Self { begin_us, every_us, seen, list, bytes }
     }
 
     /// How many moments of 32 bytes they take.
     pub(super) const fn moments(&self) -> usize {
         self.list.len() / 4
-    }
-
-    /// How much left.
-    fn bytes(&self) -> f64 {
-        self.list.iter().map(|(_, bytes)| f64::from(*bytes)).sum()
     }
 
     /// For how long something left, in microseconds.
@@ -60,7 +58,7 @@ impl Departures {
 
     /// Whether it got what an equal part would be, or not much less: who sends little beside others doesn't wait for a link that these fill.
     pub(super) fn has_its_part(&self, equal: Rate) -> bool {
-        let rate = stats::fraction(self.bytes(), self.lasted()) * 8e6;
+        let rate = stats::fraction(self.bytes, self.lasted()) * 8e6;
         rate >= thresholds::SHARED_PART_OF_EQUAL * equal.bps() as f64
     }
 
@@ -108,7 +106,7 @@ pub(super) fn may_have_waited(passage: &Passage, alone: &Diagnosis) -> bool {
 pub fn own_link(all: &[(&Passage, &Diagnosis)]) -> Option<SharedBottleneck> {
     let bytes_of = |is_one: fn(&Passage, &Diagnosis) -> bool| {
         let such = all.iter().filter(|(passage, alone)| is_one(passage, alone));
-        such.map(|(passage, _)| passage.departures.bytes()).sum::<f64>()
+        such.map(|(passage, _)| passage.departures.bytes).sum::<f64>()
     };
     let whole = bytes_of(|_, _| true);
     let are_waiting =
@@ -123,7 +121,7 @@ pub fn own_link(all: &[(&Passage, &Diagnosis)]) -> Option<SharedBottleneck> {
     let least = (thresholds::OWN_LINK_SEGMENTS * mss * stats::fraction(time, whole)).max(thresholds::OWN_LINK_US);
     // When what a long transfer sends left is not known as exactly as that.
     let every = stats::quantile(
-        all.iter().map(|(passage, _)| (passage.departures.every_us, passage.departures.bytes())),
+        all.iter().map(|(passage, _)| (passage.departures.every_us, passage.departures.bytes)),
         thresholds::OWN_LINK_KNOWN,
     )?;
     if every * thresholds::OWN_LINK_FINER > least {
@@ -157,7 +155,7 @@ fn are_captured_beside_sender(all: &[(&Passage, &Diagnosis)]) -> bool {
 
 /// Whether round trips show a queue for most of what was sent, behind the place of the capture.
 fn is_queue_behind(all: &[(&Passage, &Diagnosis)]) -> bool {
-    let each = all.iter().map(|(passage, _)| (passage.departures.seen.queued, passage.departures.bytes()));
+    let each = all.iter().map(|(passage, _)| (passage.departures.seen.queued, passage.departures.bytes));
     stats::median(each).is_some_and(|queued| queued >= thresholds::SHARED_QUEUED)
 }
 

@@ -28,19 +28,19 @@ pub(super) struct Sum {
 
 /// From a moment on, so much more gets through per microsecond.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct SlopeChange {
-    pub(super) at_us: f64,
-    pub(super) by: f64,
-    pub(super) arrives_by: f64,
-    pub(super) uncertainty: f64,
-    pub(super) is_loss: bool,
+struct SlopeChange {
+    at_us: f64,
+    by: f64,
+    arrives_by: f64,
+    uncertainty: f64,
+    is_loss: bool,
     /// What is in flight, and what of it has a queue before it.
-    pub(super) flight: [f64; 2],
+    flight: [f64; 2],
 }
 
 impl SlopeChange {
     /// Those of all passages, in order of time.
-    pub(super) fn all(passages: &[&Passage]) -> Vec<Self> {
+    fn all(passages: &[&Passage]) -> Vec<Self> {
         let mut changes = Vec::with_capacity(passages.iter().map(|passage| 2 * passage.knots.len()).sum());
         for passage in passages {
             let flight = passage.flight().max(thresholds::SHARED_SEGMENTS * passage.mss);
@@ -139,8 +139,8 @@ pub(super) struct Level {
 /// bottleneck's rate is known doesn't.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Levels {
-    pub(super) short: Level,
-    pub(super) long: Option<Level>,
+    short: Level,
+    long: Option<Level>,
 }
 
 impl Levels {

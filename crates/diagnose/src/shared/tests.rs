@@ -33,6 +33,21 @@ enum Taker {
     Link(f64, f64),
 }
 
+/// Seen from its beginning on beside its sender, over an empty path.
+fn passage(knots: Vec<Knot>) -> Passage {
+    Passage {
+        knots,
+        wait_us: None,
+        is_counted: false,
+        is_whole: true,
+        is_beside_receiver: false,
+        base_rtt: BASE_US,
+        empty_rtt: BASE_US,
+        mss: MSS,
+        departures: Departures::default(),
+    }
+}
+
 /// So many senders that add a segment in each round trip and halve at a loss, one round trip later.
 fn senders(count: usize, taker: Taker, seed: u64) -> Vec<Passage> {
     struct Sender {
@@ -85,17 +100,7 @@ fn senders(count: usize, taker: Taker, seed: u64) -> Vec<Passage> {
         sender.next += BASE_US / sender.cwnd * (0.5 + random.unit());
     }
     let wait_us = if let Taker::Link(rate, most) = taker { most / rate } else { 300.0 };
-    let passage = |sender: Sender| Passage {
-        knots: sender.knots,
-        wait_us: Some(wait_us),
-        is_counted: false,
-        is_whole: true,
-        is_beside_receiver: false,
-        base_rtt: BASE_US,
-        empty_rtt: BASE_US,
-        mss: MSS,
-        departures: Departures::default(),
-    };
+    let passage = |sender: Sender| Passage { wait_us: Some(wait_us), ..passage(sender.knots) };
     senders.into_iter().map(passage).collect()
 }
 
@@ -290,17 +295,7 @@ fn beside_their_receiver(is_even: bool) -> Vec<Passage> {
         };
         let knots = core::iter::once(0.0).chain(arrived).enumerate().map(knot).collect();
         let (is_counted, is_whole) = (false, true);
-        Passage {
-            knots,
-            wait_us: None,
-            is_counted,
-            is_whole,
-            is_beside_receiver: true,
-            base_rtt: BASE_US,
-            empty_rtt: BASE_US,
-            mss: MSS,
-            departures: Departures::default(),
-        }
+        Passage { is_counted, is_whole, is_beside_receiver: true, ..passage(knots) }
     };
     (0..6).map(passage).collect()
 }
@@ -342,18 +337,8 @@ fn short_ones() -> Vec<Passage> {
             let at_us = BASE_US * (number + round_trip) as f64;
             Knot { at_us, passed, arrived: passed, is_loss: false, rtt_us: 2.0 * BASE_US as f32 }
         };
-        Passage {
-            knots: (0..=10).map(knot).collect(),
-            wait_us: None,
-            is_counted: false,
-            is_whole: true,
-            is_beside_receiver: false,
-            // It began behind the queue.
-            base_rtt: 2.0 * BASE_US,
-            empty_rtt: BASE_US,
-            mss: MSS,
-            departures: Departures::default(),
-        }
+        // It began behind the queue.
+        Passage { base_rtt: 2.0 * BASE_US, ..passage((0..=10).map(knot).collect()) }
     };
     (0..200).map(passage).collect()
 }
@@ -448,14 +433,7 @@ fn downloads(gate: Gate) -> Vec<Passage> {
     }
     let passage = |knots: Vec<Knot>| Passage {
         departures: Departures::new(BASE_US / 100.0, AT_SENDER, knots.iter().map(|knot| (knot.at_us, MSS))),
-        knots,
-        wait_us: None,
-        is_counted: false,
-        is_whole: true,
-        is_beside_receiver: false,
-        base_rtt: BASE_US,
-        empty_rtt: BASE_US,
-        mss: MSS,
+        ..passage(knots)
     };
     all.into_iter().filter(|knots| knots.len() > 1).map(passage).collect()
 }
@@ -499,12 +477,12 @@ fn what_leaves_by_a_full_link_is_always_the_same_together_and_no_round_trip_show
     assert_eq!(with(&|_, passage| passage.departures.seen.queued = 0.6), None);
     // An answer that waits in the sender's queue makes the sender seem far away.
     let seems_far = |passage: &mut Passage| passage.departures.seen.to_sender_us = 2.0 * BASE_US;
-    assert_eq!(
-        with(&|number, passage| if number % 4 > 0 {
-            seems_far(passage)
-        }),
-        Some(bottleneck)
-    );
+    let most_seem_far = |number: usize, passage: &mut Passage| {
+        if !number.is_multiple_of(4) {
+            seems_far(passage);
+        }
+    };
+    assert_eq!(with(&most_seem_far), Some(bottleneck));
     assert_eq!(with(&|_, passage| seems_far(passage)), None);
     assert_eq!(with(&|_, passage| passage.departures.every_us = BASE_US), None);
     for gate in [Gate::Flights, Gate::Pace(0.0625), Gate::Pace(0.25)] {
@@ -587,8 +565,7 @@ proptest! {
             knots.sort_unstable();
             let knot = |(at_us, passed, is_loss): (u64, u64, bool)| Knot { at_us: at_us as f64, passed: passed as f64, arrived: passed as f64, is_loss, rtt_us: (passed / 7) as f32 };
             let knots = knots.into_iter().map(knot).collect();
-            Passage { knots, wait_us, is_counted: false, is_whole: true, is_beside_receiver: true, base_rtt, empty_rtt: base_rtt, mss: MSS,
-            departures: Departures::default() }
+            Passage { wait_us, is_beside_receiver: true, base_rtt, empty_rtt: base_rtt, ..passage(knots) }
         };
         let passages: Vec<Passage> = passages.into_iter().map(passage).collect();
         found(&passages);
