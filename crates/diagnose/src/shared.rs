@@ -542,7 +542,8 @@ impl SharedBottleneck {
             // How many were lost still holds, and when; that no queue formed, a buffer was full, or nothing was in its way, was this connection's
             // guess.
             let last = diagnosis.evidence.len().saturating_sub(1);
-            let kept = usize::from(is_its_doing(diagnosis.limiter, diagnosis.detail));
+            let is_opening = diagnosis.detail == Some(Detail::SlowStart);
+            let kept = usize::from(diagnosis.limiter == Limiter::CongestionWindow && !is_opening);
             diagnosis.evidence.drain(kept.min(last)..last);
         }
         for run in std::mem::take(runs) {

@@ -460,6 +460,21 @@ fn what_leaves_by_a_full_link_is_always_the_same_together_and_no_round_trip_show
     assert_eq!(explained(&opening, &passages[0]), (Limiter::Path, Some(Detail::Saturated), 0));
     // A processor that serves each as evenly would look the same.
     assert_eq!(explained(&late, &passages[0]), (Limiter::Path, Some(Detail::Saturated), 1));
+    // How many were lost holds; that nothing was in its way doesn't.
+    let kept = |alone: Diagnosis| {
+        let said = ["first", "second", "when"].map(|text| Evidence {
+            text: text.to_owned(),
+            from_us: None,
+            to_us: None,
+            packets: None,
+        });
+        let mut explained = Diagnosis { evidence: said.into(), ..alone };
+        bottleneck.explain(&passages[0], &mut explained, &mut Vec::new(), CommonEnd::Sender, "192.0.2.1");
+        explained.evidence.iter().skip(1).map(|evidence| evidence.text.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(kept(alone(Limiter::CongestionWindow, None)), ["first", "when"]);
+    assert_eq!(kept(opening.clone()), ["when"]);
+    assert_eq!(kept(late.clone()), ["when"]);
     // A full window is its receiver's, and who sends little beside the others doesn't wait for what they fill.
     let window = alone(Limiter::ReceiveWindow, None);
     assert_eq!(explained(&window, &passages[0]).0, Limiter::ReceiveWindow);
